@@ -1,0 +1,1 @@
+"""The shared-prefix engine: paged KV cache, heterogeneous paged attention, scheduler. Torch; no ROS, no threads."""

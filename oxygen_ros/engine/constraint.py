@@ -1,0 +1,24 @@
+"""Constrained decoding as the engine sees it: a mask of the next token."""
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class TokenConstraint(Protocol):
+    """The state of one request's grammar; only the thread that owns the engine calls it."""
+
+    @property
+    def is_complete(self) -> bool:
+        """True: the text is whole and nothing may follow."""
+        ...
+
+    def allowed(self) -> NDArray[np.bool_]:
+        """Return which tokens may come next: [vocab_size] bool, at least one True unless complete."""
+        ...
+
+    def advance(self, token: int) -> None:
+        """Take the token that was chosen."""
+        ...

@@ -1,0 +1,118 @@
+"""The batched decode step: all live text requests, each on its own prefix, one token further together (R8)."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from .attention import MaskKind, Span
+from .model import Attend
+from .model_runner import ModelRunner
+from .requests import TextRequest
+from .work import Rank, UnitKey, UnitKind
+
+
+class DecodeStep:
+    """One step of a fixed set of requests, suspended between any two layers."""
+
+    def __init__(self, runner: ModelRunner, requests: Sequence[TextRequest]) -> None:
+        self.requests = list(requests)
+        self.layer = 0
+        self._runner = runner
+        self._hidden = runner.embed([request.tokens[-1] for request in requests])  # [num_rows, width]
+        self._prepare()
+
+    def _prepare(self) -> None:
+        spans = []
+        positions = []
+        for request in self.requests:
+            context = request.context
+            assert context is not None
+            prefix = context.prefix
+            spans.append(Span(num_tokens=1, prefix_block=prefix.first_block, prefix_tokens=prefix.num_tokens,
+                              block_table=tuple(context.block_table), num_own=context.num_tokens,
+                              mask=MaskKind.CAUSAL))
+            positions.append(prefix.num_tokens + context.num_tokens)
+        self._positions = self._runner.position_rows(positions)
+        self._attend: Attend = self._runner.attend(self._runner.plan(spans))
+
+    def remove(self, request: TextRequest) -> None:
+        """Take one request out; the others keep their hidden state and go on from the same layer."""
+        row = self.requests.index(request)
+        del self.requests[row]
+        if self.requests:
+            kept = [other for other in range(len(self.requests) + 1) if other != row]
+            self._hidden = self._hidden[torch.tensor(kept, device=self._hidden.device)]
+            self._prepare()
+
+    def run_layer(self) -> None:
+        """Run the next layer of all rows."""
+        self._hidden = self._runner.layer(UnitKind.DECODE, self.layer, self._hidden, self._positions, self._attend)
+        self.layer += 1
+
+    def run_head(self) -> Tensor:
+        """Return the logits of all rows: [num_rows, vocab_size] float32."""
+        return self._runner.logits(self._hidden)
+
+
+class BatchedDecode:
+    """Decode steps, one after another, over whatever requests are ready when a step begins.
+
+    :param choose: returns the requests of the next step, their next block taken; may be empty when memory is short.
+    :param ready: returns the requests that could take part, best first, at most a batch of them.
+    :param deliver: takes the logits of a finished step.
+    """
+
+    def __init__(self, runner: ModelRunner, ready: Callable[[], Sequence[TextRequest]],
+                 choose: Callable[[], Sequence[TextRequest]],
+                 deliver: Callable[[Sequence[TextRequest], Tensor], None]) -> None:
+        self._runner = runner
+        self._ready = ready
+        self._choose = choose
+        self._deliver = deliver
+        self.step: DecodeStep | None = None
+
+    @property
+    def _requests(self) -> Sequence[TextRequest]:
+        return self.step.requests if self.step is not None else self._ready()
+
+    @property
+    def rank(self) -> Rank:
+        """The best rank of its requests: what rides along does not wait."""
+        return min((request.rank for request in self._requests), default=Rank.SCENE_GRAPH)
+
+    @property
+    def arrived_ns(self) -> int:
+        return min((request.submitted_ns for request in self._requests), default=0)
+
+    def next_unit(self) -> UnitKey | None:
+        if self.step is not None:
+            at_head = self.step.layer == self._runner.spec.num_layers
+            return UnitKey(UnitKind.HEAD if at_head else UnitKind.DECODE, len(self.step.requests))
+        num_rows = len(self._ready())
+        return UnitKey(UnitKind.DECODE, num_rows) if num_rows else None
+
+    def run_unit(self) -> None:
+        if self.step is None:
+            requests = self._choose()
+            if not requests:
+                return
+            self.step = DecodeStep(self._runner, requests)
+        step = self.step
+        if step.layer < self._runner.spec.num_layers:
+            step.run_layer()
+            return
+        counters = self._runner.counters
+        counters.decode_steps += 1
+        counters.decode_rows += len(step.requests)
+        logits = step.run_head()
+        self.step = None
+        self._deliver(step.requests, logits)
+
+    def remove(self, request: TextRequest) -> None:
+        """Take a request out of the step at hand, if it is in it."""
+        if self.step is not None and request in self.step.requests:
+            self.step.remove(request)
+            if not self.step.requests:
+                self.step = None

@@ -1,0 +1,95 @@
+"""The Protocol through which a model is handed to the engine; the engine never imports models.
+
+A model is maths without memory: it holds weights and no K/V. Each layer gets a function `attend` that writes the
+fresh K/V into the pages of the task at hand and returns attention over its prefix and its own pages.
+Only the thread that owns the engine may call a model.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from ..types import CameraFrame, FloatArray
+from .spec import ModelSpec
+
+Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
+"""`attend(layer, q, k, v) -> out`, keys and queries after RoPE.
+
+q [num_tokens, num_heads, head_dim], k and v [num_tokens, num_kv_heads, head_dim],
+out [num_tokens, num_heads * head_dim].
+"""
+
+
+class ActionPass(Protocol):
+    """The state of one action pass between two denoising steps."""
+
+    num_steps: int
+
+
+class VLAModel(Protocol):
+    """A Mixture-of-Transformers VLA: a vision tower, a language expert, an action expert over the same layers."""
+
+    spec: ModelSpec
+    device: torch.device
+    dtype: torch.dtype
+    checksum: str  # SHA-256 over the weights
+
+    def preprocess(self, frame: CameraFrame) -> Tensor:
+        """Return the image as the vision tower takes it: [3, height, width], the model's range and dtype."""
+        ...
+
+    def encode_image(self, image: Tensor) -> Tensor:
+        """Run the vision tower on one image: [3, height, width] -> [tokens_per_image, width]."""
+        ...
+
+    def embed_tokens(self, tokens: Tensor) -> Tensor:
+        """[num_tokens] int64 -> [num_tokens, width]."""
+        ...
+
+    def run_layer(self, layer: int, hidden: Tensor, positions: Tensor, attend: Attend) -> Tensor:
+        """Run one layer of the language expert: hidden [num_tokens, width], positions [num_tokens] int64."""
+        ...
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """Final norm and output head: [num_tokens, width] -> [num_tokens, vocab_size] float32."""
+        ...
+
+    def begin_action(self, noise: Tensor, state: FloatArray | None, position: int) -> ActionPass:
+        """Start a pass at flow time 1 (pure noise).
+
+        :param noise: [action_horizon, action_dim padded as the model takes it], float32.
+        :param state: measured joints [num_joints] in SI units, or None where the model takes none.
+        :param position: position of the first suffix token.
+        """
+        ...
+
+    def denoise_step(self, action: ActionPass, step: int, attend: Attend) -> None:
+        """Advance the pass by one Euler step."""
+        ...
+
+    def finish_action(self, action: ActionPass) -> FloatArray:
+        """Return the chunk, un-normalised: [action_horizon, action_dim] float32, SI units."""
+        ...
+
+    def noise_shape(self) -> tuple[int, int]:
+        """Shape of the noise that `begin_action` takes."""
+        ...
+
+    def action_prompt(self, instruction: str) -> Sequence[int]:
+        """Tokens of the action's own private prompt; empty where the prompt is part of the prefix."""
+        ...
+
+    def prefix_prompt(self, instruction: str, state: FloatArray | None) -> Sequence[int]:
+        """Tokens of the prompt inside the prefix; empty where the scope is the observation alone."""
+        ...
+
+    def text_prompt(self, text: str) -> Sequence[int]:
+        """Tokens of the private causal seed of a text request."""
+        ...
+
+    def detokenize(self, tokens: Sequence[int]) -> bytes:
+        """UTF-8 bytes of tokens, special tokens left out; may end within a character."""
+        ...

@@ -1,0 +1,55 @@
+"""A text request: everything that one dialogue or scene-graph task is, between two slices."""
+from __future__ import annotations
+
+from enum import Enum
+
+from ..types import SamplingParams, TaskType
+from .constraint import TokenConstraint
+from .manager import Context
+from .text_stream import TextStream
+from .work import Rank
+
+_RANK_OF_TASK = {TaskType.DIALOGUE: Rank.DIALOGUE, TaskType.SCENE_GRAPH: Rank.SCENE_GRAPH}
+
+
+class RequestState(Enum):
+    """Where a request stands; it leaves the engine by exactly one TextResult."""
+
+    WAITING = 'waiting'  # for a prefix slot or for blocks; also after it gave its blocks back
+    PREFILL = 'prefill'  # its private prompt is being prefilled
+    DECODE = 'decode'  # it takes part in decode steps
+    FINISHED = 'finished'
+
+
+class TextRequest:
+    """One text request.
+
+    `context` pins the prefix from admission to the end; its own blocks come and go with `state`.
+    """
+
+    def __init__(self, request_id: int, task: TaskType, prompt_tokens: tuple[int, ...], sampling: SamplingParams,
+                 constraint: TokenConstraint | None, submitted_ns: int) -> None:
+        self.request_id = request_id
+        self.task = task
+        self.rank = _RANK_OF_TASK[task]
+        self.prompt_tokens = prompt_tokens
+        self.sampling = sampling
+        self.constraint = constraint
+        self.submitted_ns = submitted_ns
+        self.state = RequestState.WAITING
+        self.context: Context | None = None
+        self.tokens: list[int] = []
+        self.stream = TextStream(sampling.stop)
+        self.first_token_ns: int | None = None
+        self.last_step_ns = submitted_ns  # when it last took part in a decode step
+        self.num_prefilled = 0  # tokens of its longest prefill so far; prefilled again they count as recomputed
+
+    @property
+    def prefill_tokens(self) -> tuple[int, ...]:
+        """Tokens whose K/V must stand before the next one is sampled: the prompt, and after a preemption its text."""
+        return (*self.prompt_tokens, *self.tokens)
+
+    @property
+    def max_tokens(self) -> int:
+        """Own K/V rows that it may need in the end."""
+        return len(self.prompt_tokens) + self.sampling.max_tokens

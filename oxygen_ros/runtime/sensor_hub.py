@@ -1,0 +1,137 @@
+"""Newest-wins slots for cameras and the robot's state, and observations made of them on demand."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ..types import CameraFrame, Observation, RobotState
+
+
+@dataclass(frozen=True, slots=True)
+class SensorConfig:
+    """Which cameras make an observation, and how old things may be.
+
+    :raises ValueError: names the field, what was expected and what came.
+    """
+
+    cameras: tuple[str, ...]  # in the model's order
+    optional_cameras: tuple[str, ...] = ()  # an observation may be made without them
+    camera_max_age_s: float = 1.0  # older images are not used
+    state_max_age_s: float = 1.0  # an older state is not acted on
+    assembly_wait_s: float = 0.02  # longest wait for the other cameras' images of one time step
+    max_skew_s: float = 1.0  # largest spread of stamps within an observation
+
+    def __post_init__(self) -> None:
+        if not self.cameras:
+            raise ValueError('cameras: expected at least one name, got none')
+        if len(set(self.cameras)) != len(self.cameras):
+            raise ValueError(f'cameras: expected different names, got {list(self.cameras)}')
+        unknown = set(self.optional_cameras) - set(self.cameras)
+        if unknown:
+            raise ValueError(f'optional_cameras: expected names from cameras, got {sorted(unknown)}')
+        for name in ('camera_max_age_s', 'state_max_age_s', 'max_skew_s'):
+            if not getattr(self, name) > 0.0:
+                raise ValueError(f'{name}: expected above 0, got {getattr(self, name)}')
+        if not self.assembly_wait_s >= 0.0:
+            raise ValueError(f'assembly_wait_s: expected at least 0, got {self.assembly_wait_s}')
+
+
+class SensorHub:
+    """The engine's `Sensors`.
+
+    `put_frame` and `put_state` may be called by any thread: each swaps one reference. `observation` and `state`
+    belong to the engine's thread.
+
+    :param wake: called after each new frame; must return at once.
+    """
+
+    def __init__(self, config: SensorConfig, wake: Callable[[], None] = lambda: None) -> None:
+        self.config = config
+        self.wake = wake
+        self.num_frames: dict[str, int] = dict.fromkeys(config.cameras, 0)  # received, by camera
+        self.skew_refused = 0
+        self._frames: dict[str, CameraFrame | None] = dict.fromkeys(config.cameras, None)
+        self._state: RobotState | None = None
+        self._used: dict[str, tuple[str, int] | None] = dict.fromkeys(config.cameras, None)
+        self._first_new_ns: int | None = None
+        self._num_observations = 0
+        self._camera_max_age_ns = round(config.camera_max_age_s * 1e9)
+        self._state_max_age_ns = round(config.state_max_age_s * 1e9)
+        self._wait_ns = round(config.assembly_wait_s * 1e9)
+        self._max_skew_ns = round(config.max_skew_s * 1e9)
+
+    def put_frame(self, frame: CameraFrame) -> None:
+        """Take a camera's newest image."""
+        self._frames[frame.camera] = frame
+        self.num_frames[frame.camera] += 1
+        self.wake()
+
+    def put_state(self, state: RobotState) -> None:
+        """Take the newest measured state."""
+        self._state = state
+
+    def clear(self) -> None:
+        """Forget what was received: time jumped, or the node was deactivated."""
+        for camera in self._frames:
+            self._frames[camera] = None
+            self._used[camera] = None
+        self._state = None
+        self._first_new_ns = None
+
+    def frame(self, camera: str) -> CameraFrame | None:
+        """Return a camera's newest image."""
+        return self._frames[camera]
+
+    def newest_state(self) -> RobotState | None:
+        """Return the newest measured state, however old."""
+        return self._state
+
+    def state(self, now_ns: int) -> RobotState | None:
+        """Return the newest state, or None when it is too old to act on."""
+        state = self._state
+        if state is None or now_ns - state.steady_ns > self._state_max_age_ns:
+            return None
+        return state
+
+    def observation(self, now_ns: int) -> Observation | None:
+        """Return the newest images as one observation, or None: nothing new, or not complete.
+
+        A set is complete when every camera has a new image; after `assembly_wait_s` it is made with what there is.
+        """
+        frames: list[CameraFrame] = []
+        num_new = 0
+        for camera in self.config.cameras:
+            frame = self._frames[camera]
+            if frame is None or now_ns - frame.steady_ns > self._camera_max_age_ns:
+                if camera not in self.config.optional_cameras:
+                    return None
+                continue
+            frames.append(frame)
+            num_new += frame.key != self._used[camera]
+        if not num_new:
+            return None
+        if self._first_new_ns is None:
+            self._first_new_ns = now_ns
+        if num_new < len(frames) and now_ns - self._first_new_ns < self._wait_ns:
+            return None
+        stamps = [frame.stamp_ns for frame in frames]
+        if max(stamps) - min(stamps) > self._max_skew_ns:
+            self.skew_refused += 1
+            return None
+        for frame in frames:
+            self._used[frame.camera] = frame.key
+        self._first_new_ns = None
+        self._num_observations += 1
+        newest = max(frames, key=lambda frame: frame.steady_ns)
+        return Observation(observation_id=self._num_observations, stamp_ns=newest.stamp_ns,
+                           steady_ns=newest.steady_ns, frames=tuple(frames), state=self._state)
+
+    def waiting_for(self, now_ns: int) -> Sequence[str]:
+        """Return the required cameras without a fresh image."""
+        missing = []
+        for camera in self.config.cameras:
+            frame = self._frames[camera]
+            stale = frame is None or now_ns - frame.steady_ns > self._camera_max_age_ns
+            if stale and camera not in self.config.optional_cameras:
+                missing.append(camera)
+        return missing
