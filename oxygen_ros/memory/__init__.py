@@ -1,0 +1,1 @@
+"""What the robot remembers and can account for; no torch, no ROS, no threads."""
