@@ -1,0 +1,88 @@
+"""Models by name."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+
+import torch
+
+from ..engine.model import VLAModel
+from ..engine.spec import PrefixScope
+from .tiny import TinyModel
+from .tiny_config import TinyConfig
+
+DTYPES = {'float32': torch.float32, 'bfloat16': torch.bfloat16}
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOptions:
+    """What a caller may choose of a model.
+
+    :raises ValueError: names the field, what was expected and what came.
+    """
+
+    num_cameras: int = 3
+    num_joints: int = 7
+    action_dt_s: float = 0.02  # seconds between two steps of a chunk
+    seed: int = 0  # of random weights
+    device: str = 'auto'  # 'auto' (cuda where there is one), 'cpu', 'cuda', 'cuda:1' ...
+    dtype: str = 'float32'
+    prefix_scope: PrefixScope | str = PrefixScope.OBSERVATION
+    num_kv_heads: int = 1
+    num_denoising_steps: int = 5
+
+    def __post_init__(self) -> None:
+        """Check what no model checks itself."""
+        if self.dtype not in DTYPES:
+            raise ValueError(f'dtype: expected one of {", ".join(DTYPES)}, got {self.dtype}')
+        scopes = [scope.value for scope in PrefixScope]
+        if self.prefix_scope not in scopes:
+            raise ValueError(f'prefix_scope: expected one of {", ".join(scopes)}, '
+                             f'got {self.prefix_scope}')
+        self.torch_device()
+
+    def torch_device(self) -> torch.device:
+        """Resolve `device`."""
+        if self.device == 'auto':
+            return torch.device('cuda' if torch.cuda.is_available() else 'cpu')
+        try:
+            device = torch.device(self.device)
+        except RuntimeError:
+            device = torch.device('meta')
+        if device.type not in ('cpu', 'cuda'):
+            raise ValueError(f'device: expected auto, cpu or cuda, got {self.device}')
+        if device.type == 'cuda' and not torch.cuda.is_available():
+            raise ValueError(f'device: expected a usable CUDA device for {self.device}, '
+                             'found none')
+        return device
+
+
+def _tiny(options: ModelOptions) -> VLAModel:
+    config = TinyConfig(
+        num_cameras=options.num_cameras, action_dim=options.num_joints,
+        action_dt_s=options.action_dt_s, prefix_scope=PrefixScope(options.prefix_scope),
+        num_kv_heads=options.num_kv_heads, num_denoising_steps=options.num_denoising_steps,
+        seed=options.seed)
+    return TinyModel(config, options.torch_device(), DTYPES[options.dtype])
+
+
+_BUILDERS: dict[str, Callable[[ModelOptions], VLAModel]] = {'tiny': _tiny}
+
+
+def model_names() -> tuple[str, ...]:
+    """Names that `create_model` knows."""
+    return tuple(_BUILDERS)
+
+
+def create_model(name: str, **options: object) -> VLAModel:
+    """Build a model; `options` are the fields of `ModelOptions`.
+
+    :raises ValueError: unknown name or option, or a value out of range; names what is known.
+    """
+    if name not in _BUILDERS:
+        raise ValueError(f'model: expected one of {", ".join(_BUILDERS)}, got {name}')
+    known = [field.name for field in fields(ModelOptions)]
+    unknown = sorted(set(options) - set(known))
+    if unknown:
+        raise ValueError(f'model options: expected {", ".join(known)}, got {", ".join(unknown)}')
+    return _BUILDERS[name](ModelOptions(**options))  # type: ignore[arg-type]
