@@ -91,6 +91,13 @@ class ActionRunner:
         """The next point of the grid."""
         return self._due_ns
 
+    def reset(self) -> None:
+        """Count chunks from zero again, and take any input as new."""
+        self._num_chunks = 0
+        self._last_pass_ns = None
+        self._last_observation_id = 0
+        self._last_state_stamp_ns = None
+
     def align(self, start_ns: int) -> None:
         """Lay the grid: passes may be due at start_ns + k * period."""
         self._due_ns = start_ns

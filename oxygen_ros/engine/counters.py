@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from .work import UnitKind
 
@@ -25,3 +25,8 @@ class Counters:
     requests_ended: int = 0
     requests_refused: int = 0
     observations_started: int = 0
+
+    def reset(self) -> None:
+        """Start again from zero."""
+        for item in fields(self):
+            setattr(self, item.name, Counter() if item.name == 'units' else 0)

@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+import torch
+
 from ..types import (ActionChunk, FinishReason, FloatArray, Observation, RobotState, SamplingParams, TaskType,
                      TextDelta, TextResult)
 from .action_runner import ActionRunner, ReadyAction, provenance_of
@@ -63,7 +65,7 @@ class Engine:
         self.timeline = Timeline()
         self.instruction = ''
         self._clock = clock
-        self._sensors = sensors
+        self.sensors = sensors
         self._emit = emit
         self._poll = poll
         self._stopping = False
@@ -77,7 +79,7 @@ class Engine:
         self.scheduler = scheduler(config.scheduler, cost_model, clock, self.timeline)
         self.action = ActionRunner(self.runner, config.action, clock.now_ns)
         isolated = config.kv.sharing == 'isolated'
-        self.text = TextQueue(self.runner, self.manager, config, clock.now_ns, emit,
+        self.text = TextQueue(self.runner, self.manager, config, clock.now_ns, lambda event: self._emit(event),
                               self._begin_own_prefix if isolated else None)
         self._observation_period_ns = round(config.observation_period_s * 1e9)
         self._next_observation_ns = clock.now_ns()
@@ -128,15 +130,16 @@ class Engine:
         :return: action passes and slices that ran; 0: there was nothing to do.
         """
         self._stopping = False
-        self._poll()
-        num_passes = self._run_due_action(now_ns)
-        return num_passes + self.scheduler.run_slices(deadline_ns, self._ready_works, self._interrupted)
+        with torch.inference_mode():
+            self._poll()
+            num_passes = self._run_due_action(now_ns)
+            return num_passes + self.scheduler.run_slices(deadline_ns, self._ready_works, self._interrupted)
 
     def _run_due_action(self, now_ns: int) -> int:
         if now_ns < self.action.due_ns:
             return 0
         due_ns = self.action.due_ns
-        state = self._sensors.state(now_ns)
+        state = self.sensors.state(now_ns)
         is_due = self.action.is_due(now_ns, state)
         # A point of the grid without new inputs is used up, so that passes keep the grid's phase.
         self.action.skip_to(now_ns)
@@ -145,6 +148,8 @@ class Engine:
         self._charge_action()
         chunk = self.action.run(state)
         self._emit(chunk)
+        assert self.action.ready is not None
+        self.runner.ledger.read_observation(self.action.ready.observation)
         self.timeline.record(EventKind.ACTION_WAIT, due_ns, max(due_ns, chunk.pass_started_ns), 0, chunk.chunk_id)
         self.timeline.record(EventKind.ACTION, chunk.pass_started_ns, chunk.pass_ended_ns, 1,
                              chunk.provenance.observation_id)
@@ -157,7 +162,7 @@ class Engine:
 
     def _interrupted(self) -> bool:
         now_ns = self._clock.now_ns()
-        return self._stopping or self.action.is_due(now_ns, self._sensors.state(now_ns))
+        return self._stopping or self.action.is_due(now_ns, self.sensors.state(now_ns))
 
     def _ready_works(self) -> list[Work]:
         self._poll()
@@ -172,7 +177,7 @@ class Engine:
     def _begin_observation(self, now_ns: int) -> None:
         if now_ns < self._next_observation_ns or not self.manager.can_begin_prefix():
             return
-        observation = self._sensors.observation(now_ns)
+        observation = self.sensors.observation(now_ns)
         if observation is None:
             return
         self._next_observation_ns = max(self._next_observation_ns + self._observation_period_ns, now_ns)
@@ -238,6 +243,26 @@ class Engine:
         return self._begin_prefix(observation, request.rank, register, FeatureCache(enabled=False))
 
     # Care.
+
+    @property
+    def is_building(self) -> bool:
+        """Whether a prefix, or the action's prompt on it, is unfinished."""
+        return self._prefix_work is not None
+
+    def swap(self, sensors: Sensors,
+             emit: Callable[[EngineEvent], None]) -> tuple[Sensors, Callable[[EngineEvent], None]]:
+        """Take other sensors and another outlet (for warm-up); return the former ones."""
+        former = self.sensors, self._emit
+        self.sensors, self._emit = sensors, emit
+        return former
+
+    def reset_statistics(self) -> None:
+        """Start all counts again from zero."""
+        self.counters.reset()
+        self.runner.ledger.reset()
+        self.timeline.clear()
+        self.action.reset()
+        self._next_observation_ns = self._clock.now_ns()
 
     def check_integrity(self) -> None:
         """Assert the invariants of memory; cheap enough for idle time and for every test."""

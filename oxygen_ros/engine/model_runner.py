@@ -9,6 +9,7 @@ from torch import Tensor
 from ..types import CameraFrame
 from .attention import AttentionBackend, AttentionPlan, Span
 from .counters import Counters
+from .image_ledger import ImageLedger
 from .model import Attend, VLAModel
 from .work import UnitKind
 
@@ -25,6 +26,7 @@ class ModelRunner:
         self.model = model
         self.spec = model.spec
         self.counters = counters
+        self.ledger = ImageLedger()
         self._backend = backend
         self._positions = torch.arange(max_positions, device=model.device)
 

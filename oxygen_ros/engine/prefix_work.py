@@ -108,6 +108,7 @@ class PrefixWork:
     def _encode(self, image: Tensor) -> None:
         frame = self._pending.pop(0)
         features = self._runner.encode_image(image)
+        self._runner.ledger.encoded(frame.key)
         self._features.put(frame.key, features)
         self._encoded.append(features)
         self._image = None

@@ -238,6 +238,8 @@ class TextQueue:
         provenance: Provenance | None = None
         if request.context is not None:
             provenance = request.context.prefix.provenance
+            if request.tokens:
+                self._runner.ledger.read(tuple(zip(provenance.cameras, provenance.camera_stamps_ns)))
             request.context.release()
             request.context = None
         request.state = RequestState.FINISHED

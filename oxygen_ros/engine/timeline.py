@@ -45,6 +45,10 @@ class Timeline:
         self._rows[self._written % len(self._rows)] = (kind, start_ns, end_ns, units, detail)
         self._written += 1
 
+    def clear(self) -> None:
+        """Forget all entries."""
+        self._written = 0
+
     def snapshot(self) -> np.ndarray:
         """Return the entries, oldest first: [num_events, 5] int64 (kind, start, end, units, detail)."""
         if self._written <= len(self._rows):

@@ -1,7 +1,7 @@
-"""The contract of heterogeneous paged attention: a ragged batch of tasks over [prefix pages] + [own pages].
+"""The contract of heterogeneous paged attention: ragged batches over [prefix pages] + [own pages].
 
-`plan` is called once per step with host metadata, `run` once per layer (the split is FlashInfer's). Segments are
-merged exactly by their log-sum-exp.
+`plan` is called once per step with host metadata, `run` or `attend` once per layer (the split is
+FlashInfer's). Segments are merged exactly by their log-sum-exp.
 """
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ class MaskKind(str, Enum):
 class Span:
     """One task's part of a ragged batch: `num_tokens` consecutive rows of q, k and v.
 
-    Own pages: logical own token j lies in block `block_table[j // block_size]`, row `j % block_size`. The fresh
-    tokens are the own tokens num_own .. num_own + num_tokens - 1 and are written by `run` before attending.
-    A span that builds a prefix has no prefix (prefix_tokens 0); its own pages are the slot being built.
+    Own pages: logical own token j lies in block `block_table[j // block_size]`, row
+    `j % block_size`. The fresh tokens are the own tokens num_own .. num_own + num_tokens - 1 and
+    are written by `run` before attending. A span that builds a prefix has no prefix
+    (prefix_tokens 0); its own pages are the slot being built.
     """
 
     num_tokens: int  # fresh tokens (queries)
@@ -45,21 +46,36 @@ class AttentionPlan(Protocol):
 
 
 class AttentionBackend(Protocol):
-    """A way to compute it.
+    """A way to compute it; only the thread that owns the engine calls it.
 
-    The K/V store is `kv[num_layers, 2, num_blocks, block_size, num_kv_heads, head_dim]`, given at construction.
+    The K/V store is `kv[num_layers, 2, num_blocks, block_size, num_kv_heads, head_dim]`, given at
+    construction. q, k and v have the dtype of the store.
     """
 
     name: str
+    prefix_bytes_copied: int  # bytes of prefix K/V copied since construction
 
     def plan(self, spans: Sequence[Span]) -> AttentionPlan:
-        """Check and prepare a batch; :raises ValueError: a block table is too short for its tokens."""
+        """Check and prepare a batch.
+
+        A plan depends on nothing but the spans: it may be kept and used for later passes.
+
+        :raises ValueError: a block table is too short for its tokens, or a span is inconsistent.
+        """
         ...
 
-    def run(self, plan: AttentionPlan, layer: int, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    def run(self, plan: AttentionPlan, layer: int, q: Tensor, k: Tensor,
+            v: Tensor) -> tuple[Tensor, Tensor]:
         """Write the fresh k and v into the own pages, then attend.
 
-        :param q: [num_tokens, num_heads, head_dim], after RoPE; :param k: [num_tokens, num_kv_heads, head_dim].
-        :return: out [num_tokens, num_heads * head_dim] and the natural log-sum-exp [num_tokens, num_heads].
+        :param q: [num_tokens, num_heads, head_dim], after RoPE.
+        :param k: [num_tokens, num_kv_heads, head_dim]; rows of PREFIX_ONLY spans are not read.
+        :param v: as k.
+        :return: out [num_tokens, num_heads * head_dim] and the natural log-sum-exp
+            [num_tokens, num_heads].
         """
+        ...
+
+    def attend(self, plan: AttentionPlan, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """Do as `run`, leaving out the log-sum-exp that a model does not ask for."""
         ...

@@ -1,0 +1,11 @@
+"""Heterogeneous paged attention: shared prefix, own pages, one ragged batch."""
+from .base import AttentionBackend, AttentionPlan, MaskKind, Span
+from .merge import merge, merge_out
+from .reference import ReferenceBackend
+from .registry import backend_names, create_backend, register
+from .sdpa import SdpaBackend
+
+__all__ = [
+    'AttentionBackend', 'AttentionPlan', 'MaskKind', 'ReferenceBackend', 'SdpaBackend', 'Span',
+    'backend_names', 'create_backend', 'merge', 'merge_out', 'register',
+]
