@@ -1,0 +1,103 @@
+"""One chunk in the buffer: its values over time, and how far it has been faded in."""
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import hold_reasons
+from ..types import ActionChunk
+
+Float64Array: TypeAlias = NDArray[np.float64]
+
+
+class Seam:
+    """Made by the thread that adds the chunk; from then on owned by the thread that samples."""
+
+    __slots__ = (
+        'chunk_id', 'observation_id', 'observation_steady_ns', 'epoch', 'pass_started_ns',
+        'start_ns', 'end_ns', 'fault', '_rows', '_step_ns', '_fade_start_ns', '_fade_ns')
+
+    def __init__(self, chunk: ActionChunk, rows: Float64Array, fault: str) -> None:
+        """
+        Wrap checked values.
+
+        :param chunk: where they come from
+        :param rows: [action_horizon, num_joints]
+        :param fault: the hold reason for which the chunk must not be played, or empty
+        """
+        self.chunk_id = chunk.chunk_id
+        self.observation_id = chunk.provenance.observation_id
+        self.observation_steady_ns = chunk.observation_steady_ns
+        self.epoch = chunk.epoch
+        self.pass_started_ns = chunk.pass_started_ns
+        self.start_ns = chunk.start_steady_ns
+        self.end_ns = chunk.start_steady_ns + (len(rows) - 1) * chunk.step_ns
+        self.fault = fault
+        self._rows = rows
+        self._step_ns = chunk.step_ns
+        self._fade_start_ns = 0
+        self._fade_ns = 0
+
+    @classmethod
+    def of(cls, chunk: ActionChunk, num_joints: int) -> Seam:
+        """
+        Check a chunk and copy its values, so that its owner may reuse them.
+
+        :param chunk: from the engine or a message
+        :param num_joints: values expected in each step
+        :returns: the chunk, with its fault if it has one
+        """
+        rows: Float64Array = np.array(chunk.values, dtype=np.float64)
+        fault = ''
+        if rows.ndim != 2 or rows.shape[0] < 1 or rows.shape[1] != num_joints:
+            rows = np.empty((1, 0))
+            fault = hold_reasons.REFUSED_LENGTH
+        elif chunk.step_ns <= 0:
+            fault = hold_reasons.REFUSED_TIMING
+        elif not np.isfinite(rows).all():
+            fault = hold_reasons.REFUSED_NONFINITE
+        return cls(chunk, rows, fault)
+
+    def fade_in(self, start_ns: int, duration_ns: int) -> None:
+        """
+        Let the weight rise from 0 to 1.
+
+        :param start_ns: when it is still 0, on the steady clock, in nanoseconds
+        :param duration_ns: how long it takes, in nanoseconds; 0: the weight is 1 at once
+        """
+        self._fade_start_ns = start_ns
+        self._fade_ns = duration_ns
+
+    def weight_at(self, t_ns: int) -> float:
+        """
+        Return the weight against all older chunks.
+
+        :param t_ns: steady time, in nanoseconds
+        :returns: 0 to 1
+        """
+        elapsed_ns = t_ns - self._fade_start_ns
+        if elapsed_ns >= self._fade_ns:
+            return 1.0
+        return max(elapsed_ns / self._fade_ns, 0.0)
+
+    def values_at(self, t_ns: int) -> Float64Array:
+        """
+        Interpolate between the two steps around a time; rest at the first and the last.
+
+        :param t_ns: steady time, in nanoseconds
+        :returns: a new array, [num_joints]
+        """
+        values: Float64Array
+        if t_ns <= self.start_ns:
+            values = self._rows[0].copy()
+        elif t_ns >= self.end_ns:
+            values = self._rows[-1].copy()
+        else:
+            step, rest_ns = divmod(t_ns - self.start_ns, self._step_ns)
+            before = self._rows[step]
+            values = self._rows[step + 1] - before
+            values *= rest_ns / self._step_ns
+            values += before
+        return values

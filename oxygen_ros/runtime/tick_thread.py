@@ -1,0 +1,135 @@
+"""The tick's own thread: a callback at absolute deadlines on the steady clock."""
+from __future__ import annotations
+
+from collections.abc import Callable
+import threading
+import time
+import traceback
+
+from ..control.cadence import Cadence
+from ..control.clock import Clock, NS_PER_S, SteadyClock
+from ..control.realtime import apply_realtime, RealtimeReport, RealtimeSettings
+
+TickCallback = Callable[[int, int], None]  # deadline_ns, tick
+
+_SPIN_NS = 200_000  # measured: doc/realtime.md
+_NAP_NS = 100_000_000  # so that stop() is noticed within it, however long the period
+
+
+class TickThread:
+    """
+    Runs a callback once per period until stopped.
+
+    Deadlines do not drift; a deadline met more than half a period late is skipped and counted. An
+    exception in the callback is counted and kept, and the next tick comes as ever. Start and stop
+    from one thread; the readings may be taken from any.
+    """
+
+    def __init__(
+        self, period_s: float, callback: TickCallback, clock: Clock | None = None, *,
+        realtime: RealtimeSettings | None = None, name: str = 'oxygen_tick',
+        sleep_until_ns: Callable[[int], None] | None = None,
+    ) -> None:
+        """
+        Prepare the thread; it does not run yet.
+
+        :param period_s: time between two deadlines, in seconds, above 0
+        :param callback: takes the deadline (steady, in nanoseconds) and the tick's number from 0
+        :param clock: steady; the machine's by default
+        :param realtime: asked for in the new thread before its first tick; None: nothing
+        :param name: of the thread
+        :param sleep_until_ns: how to wait on `clock`; needed with a clock of one's own
+        :raises ValueError: the period is not above 0
+        """
+        if not period_s > 0.0:
+            raise ValueError(f'period_s: expected above 0, got {period_s}')
+        self.period_ns = round(period_s * NS_PER_S)
+        self.name = name
+        self.num_ticks = 0
+        self.num_overruns = 0
+        self.num_errors = 0
+        self.last_error = ''  # traceback of the newest exception
+        self.realtime_report = RealtimeReport()
+        self._callback = callback
+        self._clock: Clock = SteadyClock() if clock is None else clock
+        self._realtime = realtime
+        self._sleep_until_ns = sleep_until_ns or self._sleep_precisely
+        self._stopping = False
+        self._ready = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether the thread is alive."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def start(self, start_ns: int | None = None) -> None:
+        """
+        Start ticking, and return once the real-time settings have been asked for.
+
+        :param start_ns: deadline of tick 0, steady, in nanoseconds; one period from now by default
+        :raises RuntimeError: it is running already
+        """
+        if self.running:
+            raise RuntimeError(f'{self.name}: expected a stopped thread, got a running one')
+        self.num_ticks = self.num_overruns = self.num_errors = 0
+        self.last_error = ''
+        self._stopping = False
+        self._ready.clear()
+        # Not a daemon: a daemon thread is killed in the middle of a tick when the process ends.
+        self._thread = threading.Thread(
+            target=self._run, args=(start_ns,), name=self.name, daemon=False)
+        self._thread.start()
+        self._ready.wait()
+
+    def stop(self, timeout_s: float = 1.0) -> bool:
+        """
+        Stop ticking: no callback begins after this has returned true.
+
+        :param timeout_s: how long to wait for the present tick, in seconds
+        :returns: whether the thread has ended; false when called by the callback itself
+        """
+        self._stopping = True
+        thread = self._thread
+        if thread is None:
+            return True
+        if thread is threading.current_thread():
+            return False
+        thread.join(timeout_s)
+        return not thread.is_alive()
+
+    def _run(self, start_ns: int | None) -> None:
+        try:
+            if self._realtime is not None:
+                self.realtime_report = apply_realtime(self._realtime)
+        finally:
+            self._ready.set()
+        if start_ns is None:
+            start_ns = self._clock.now_ns() + self.period_ns
+        cadence = Cadence(self.period_ns, start_ns)
+        while not self._stopping:
+            self._sleep_until_ns(cadence.deadline_ns)
+            now_ns = self._clock.now_ns()
+            if cadence.skip_missed(now_ns):
+                self.num_overruns = cadence.num_missed
+            if self._stopping or now_ns < cadence.deadline_ns:
+                continue
+            self._tick(cadence)
+
+    def _tick(self, cadence: Cadence) -> None:
+        try:
+            self._callback(cadence.deadline_ns, cadence.tick)
+        except Exception:  # noqa: B902, BLE001 one bad tick must not end the loop
+            self.num_errors += 1
+            self.last_error = traceback.format_exc()
+        self.num_ticks += 1
+        cadence.advance()
+
+    def _sleep_precisely(self, deadline_ns: int) -> None:
+        while not self._stopping:
+            rest_ns = deadline_ns - self._clock.now_ns()
+            if rest_ns <= _SPIN_NS:
+                break
+            time.sleep(min(rest_ns - _SPIN_NS, _NAP_NS) / NS_PER_S)
+        while self._clock.now_ns() < deadline_ns:
+            pass
