@@ -14,7 +14,7 @@ from torch import Tensor
 
 
 class MaskKind(str, Enum):
-    """What the fresh tokens of a span see besides their whole prefix and their older own tokens."""
+    """What the fresh tokens of a span see besides their prefix and their older own tokens."""
 
     BIDIRECTIONAL = 'bidirectional'  # all fresh tokens of the span
     CAUSAL = 'causal'  # fresh tokens up to themselves

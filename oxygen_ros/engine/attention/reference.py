@@ -12,7 +12,7 @@ from .layout import check_spans, check_store, own_rows
 from .registry import register
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ReferencePlan:
     """The spans, and for each the rows to read and what its queries may see."""
 
