@@ -1,0 +1,44 @@
+"""The `oxygen` command: one module a subcommand, loaded only when it is asked for."""
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+import importlib
+import sys
+
+from .errors import OxygenError
+
+# name: (module with `add_arguments(parser)` and `run(args) -> int`, line of help)
+COMMANDS = {
+    'demo': ('oxygen_ros.demo.command', 'run cameras, node and client, and show what the node does'),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a subcommand; return its exit status.
+
+    An error of the user's ends in one line on stderr and status 1 (a wrong argument: 2); Ctrl-C in status 130.
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    parser = argparse.ArgumentParser(prog='oxygen', description='One VLA that moves, talks and remembers at once.')
+    subparsers = parser.add_subparsers(dest='command', metavar='COMMAND', required=True)
+    # Only the module of the command at hand is imported: `oxygen demo --help` must not wait for the others.
+    chosen = next((argument for argument in arguments if not argument.startswith('-')), None)
+    for name, (module_name, help_line) in COMMANDS.items():
+        subparser = subparsers.add_parser(name, help=help_line, description=help_line)
+        if name == chosen:
+            module = importlib.import_module(module_name)
+            module.add_arguments(subparser)
+            subparser.set_defaults(run=module.run)
+    args = parser.parse_args(arguments)
+    try:
+        return int(args.run(args))
+    except OxygenError as error:
+        print(f'oxygen {args.command}: {error}', file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == '__main__':
+    sys.exit(main())

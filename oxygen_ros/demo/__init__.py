@@ -1,0 +1,1 @@
+"""The demonstration: cameras, node and client in three processes, over real DDS."""

@@ -1,0 +1,5 @@
+"""The base of all errors that are the caller's to mend; each says what was expected and what came."""
+
+
+class OxygenError(Exception):
+    """Something the user gave cannot be used; the message is one clear line."""
