@@ -30,7 +30,7 @@ def segment_kernel(device: torch.device, dtype: torch.dtype, head_dim: int) -> S
 def attend_cpu(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None,
                scale: float) -> tuple[Tensor, Tensor]:
     """Attend with the flash kernel for CPUs."""
-    out, lse = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
+    out, lse = torch._scaled_dot_product_flash_attention_for_cpu(
         q, k, v, attn_mask=mask, scale=scale)
     return out, lse
 
@@ -40,7 +40,7 @@ def attend_cuda_half(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None,
     """Attend with FlashAttention, which takes no mask; masked segments are short."""
     if mask is not None:
         return attend_matmul(q, k, v, mask, scale)
-    result = torch.ops.aten._scaled_dot_product_flash_attention(q, k, v, scale=scale)
+    result = torch._scaled_dot_product_flash_attention(q, k, v, scale=scale)
     return result[0], result[1][..., :q.shape[2]]
 
 
@@ -49,7 +49,7 @@ def attend_cuda_float(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None,
     """Attend with the memory-efficient kernel, which wants masks padded; those are short."""
     if mask is not None:
         return attend_matmul(q, k, v, mask, scale)
-    result = torch.ops.aten._scaled_dot_product_efficient_attention(
+    result = torch._scaled_dot_product_efficient_attention(
         q, k, v, None, True, scale=scale)
     return result[0], result[1][..., :q.shape[2]]  # its lse is padded to a multiple of 32
 

@@ -51,11 +51,11 @@ def _span_error(span: Span, block_size: int, num_blocks: int) -> str | None:
         if not span.prefix_tokens:
             return 'prefix_tokens: expected at least 1 for prefix_only, got 0'
         return None
+    used = used_blocks(span, block_size)
     needed = -(-(span.num_own + span.num_tokens) // block_size)
-    if len(span.block_table) < needed:
+    if len(used) < needed:
         return (f'block_table: expected at least {needed} blocks for '
                 f'{span.num_own} + {span.num_tokens} tokens, got {len(span.block_table)}')
-    used = span.block_table[:needed]
     if min(used) < 0 or max(used) >= num_blocks:
         return f'block_table: expected blocks within 0..{num_blocks - 1}, got {used}'
     # a reader must never write into the prefix it shares
@@ -65,20 +65,26 @@ def _span_error(span: Span, block_size: int, num_blocks: int) -> str | None:
     return None
 
 
-def own_rows(span: Span, block_size: int) -> list[int]:
-    """Return the rows of a span's own tokens, older and fresh, in order."""
+def used_blocks(span: Span, block_size: int) -> tuple[int, ...]:
+    """Return the blocks that hold a span's own tokens, older and fresh."""
+    return span.block_table[:-(-(span.num_own + span.num_tokens) // block_size)]
+
+
+def fresh_rows(span: Span, block_size: int) -> list[int]:
+    """Return the store rows of a span's fresh tokens, in order."""
     rows: list[int] = []
-    left = span.num_own + span.num_tokens
-    for block in span.block_table:
-        start = block * block_size
-        rows.extend(range(start, start + min(block_size, left)))
-        left -= block_size
-        if left <= 0:
-            break
+    position, end = span.num_own, span.num_own + span.num_tokens
+    while position < end:
+        block, offset = divmod(position, block_size)
+        num_rows = min(block_size - offset, end - position)
+        start = span.block_table[block] * block_size + offset
+        rows += range(start, start + num_rows)
+        position += num_rows
     return rows
 
 
 def is_run(rows: Sequence[int]) -> bool:
-    """Return whether rows follow one another in the store, so that a view holds them."""
-    return rows[-1] - rows[0] == len(rows) - 1 and list(rows) == list(
-        range(rows[0], rows[0] + len(rows)))
+    """Return whether numbers follow one another, so that a view holds what they name."""
+    first = rows[0]
+    return rows[-1] - first == len(rows) - 1 and (
+        isinstance(rows, range) or list(rows) == list(range(first, first + len(rows))))

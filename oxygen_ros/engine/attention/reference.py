@@ -2,13 +2,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from .base import AttentionPlan, MaskKind, Span
-from .layout import check_spans, check_store, own_rows
+from .layout import check_spans, check_store, fresh_rows
 from .registry import register
 
 
@@ -52,7 +52,8 @@ class ReferenceBackend:
             start = span.prefix_block * self._block_size
             span_rows = list(range(start, start + span.prefix_tokens))
             if span.mask is not MaskKind.PREFIX_ONLY:
-                span_rows += own_rows(span, self._block_size)
+                own = replace(span, num_tokens=span.num_own + span.num_tokens, num_own=0)
+                span_rows += fresh_rows(own, self._block_size)
             seen = torch.ones(span.num_tokens, len(span_rows), dtype=torch.bool, device=device)
             if span.mask is MaskKind.CAUSAL:
                 seen = seen.tril(span.prefix_tokens + span.num_own)

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from .base import AttentionPlan, MaskKind, Span
 from .kernels import segment_kernel
-from .layout import check_spans, check_store, own_rows
+from .layout import check_spans, check_store
 from .merge import merge_out
 from .registry import register
 from .sdpa_plan import Part, PlanBuilder, SdpaPlan, Segment, Writes
@@ -30,64 +30,52 @@ class SdpaBackend:
 
     :param kv: [num_layers, 2, num_blocks, block_size, num_kv_heads, head_dim].
     :param scale: factor on the scores, head_dim ** -0.5 by default.
-    :param batch_invariant: call the kernel for every span on its own, so that its result is that
-        of a batch of one, to the bit; slower.
     :raises ValueError: the store does not fit the number of heads.
     """
 
     name = 'sdpa'
 
-    def __init__(self, kv: Tensor, num_heads: int, scale: float | None = None,
-                 batch_invariant: bool = False) -> None:
+    def __init__(self, kv: Tensor, num_heads: int, scale: float | None = None) -> None:
         check_store(kv, num_heads)
         self._num_blocks, self._block_size, self._num_kv_heads, self._head_dim = kv.shape[2:]
         self._num_heads = num_heads
         self._group = num_heads // self._num_kv_heads
         self._scale = self._head_dim ** -0.5 if scale is None else scale
-        self._batch_invariant = batch_invariant
         self._kernel = segment_kernel(kv.device, kv.dtype, self._head_dim)
-        store = kv.flatten(2, 3)  # [num_layers, 2, num_rows, num_kv_heads, head_dim]
-        self._rows = [layer.unbind(0) for layer in store]  # [num_rows, num_kv_heads, head_dim]
-        self._both = list(store.flatten(1, 2))  # [2 * num_rows, num_kv_heads, head_dim]
+        self._layers = kv.flatten(2, 3).unbind(0)  # [2, num_rows, num_kv_heads, head_dim]
+        self._rows = [both.unbind(0) for both in self._layers]
         self._heads = [(k.transpose(0, 1).unsqueeze(0), v.transpose(0, 1).unsqueeze(0))
                        for k, v in self._rows]  # [1, num_kv_heads, num_rows, head_dim]
-        self._builder = PlanBuilder(kv, store.shape[2], num_heads)
+        self._builder = PlanBuilder(kv, num_heads)
         self.prefix_bytes_copied = 0  # stays so: a prefix is read through views alone
 
     def plan(self, spans: Sequence[Span]) -> SdpaPlan:
         """Check the spans and prepare their indices and masks; see `AttentionBackend.plan`."""
         check_spans(spans, self._block_size, self._num_blocks)
         build = self._builder
-        prefixes: dict[tuple[int, int, int], list[int]] = {}
+        prefixes: dict[tuple[int, int], list[int]] = {}
+        single: list[tuple[int, Span]] = []
         own: list[Segment] = []
-        single: list[tuple[int, list[int]]] = []
-        written: list[int] = []
-        sources: list[int] = []
         num_tokens = 0
-        for index, span in enumerate(spans):
+        for span in spans:
             queries = range(num_tokens, num_tokens + span.num_tokens)
             num_tokens += span.num_tokens
             if span.prefix_tokens:
-                key = (span.prefix_block, span.prefix_tokens, index * self._batch_invariant)
-                prefixes.setdefault(key, []).extend(queries)
+                prefixes.setdefault((span.prefix_block, span.prefix_tokens), []).extend(queries)
             if span.mask is MaskKind.PREFIX_ONLY:
                 continue
-            rows = own_rows(span, self._block_size)
-            written += rows[span.num_own:]
-            sources += queries
-            if span.num_tokens > 1:
-                causal = span.mask is MaskKind.CAUSAL
-                own.append(build.keys(queries, rows, span.num_own if causal else None))
-            elif self._batch_invariant:
-                own.append(build.keys(queries, rows))
+            if span.num_tokens == 1:
+                single.append((queries[0], span))
             else:
-                single.append((queries[0], rows))
-        if single:
-            own.append(build.padded([query for query, _ in single], [rows for _, rows in single]))
-        prefix = [build.view(queries, block * self._block_size, length)
-                  for (block, length, _), queries in prefixes.items()]
-        return SdpaPlan(num_tokens, build.writes(written, sources, num_tokens),
-                        build.part(prefix, num_tokens), build.part(own, num_tokens))
+                own.append(build.own(queries, span))
+        if len(single) == 1:
+            own.append(build.own([single[0][0]], single[0][1]))
+        elif single:
+            own.append(build.padded([query for query, _ in single], [span for _, span in single]))
+        prefix = [build.prefix(queries, block, length)
+                  for (block, length), queries in prefixes.items()]
+        return SdpaPlan(num_tokens, build.writes(spans), build.part(prefix, num_tokens),
+                        build.part(own, num_tokens))
 
     def run(self, plan: AttentionPlan, layer: int, q: Tensor, k: Tensor,
             v: Tensor) -> tuple[Tensor, Tensor]:
@@ -176,10 +164,10 @@ class SdpaBackend:
     def _segment_kv(self, segment: Segment, layer: int) -> tuple[Tensor, Tensor]:
         """Return K and V: [batch, num_kv_heads, length, head_dim], views unless scattered."""
         if segment.gather is not None:
-            rows = self._both[layer].index_select(0, segment.gather)
-            both = rows.view(2, segment.batch, segment.length, self._num_kv_heads,
-                             self._head_dim).transpose(2, 3)
-            return both[0], both[1]
+            rows = self._layers[layer].index_select(1, segment.gather)
+            keys, values = rows.view(2, segment.batch, segment.length, self._num_kv_heads,
+                                     self._head_dim).transpose(2, 3).unbind(0)
+            return keys, values
         views = segment.views.get(layer)
         if views is None:
             keys, values = self._heads[layer]

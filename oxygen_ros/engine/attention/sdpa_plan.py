@@ -7,24 +7,27 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from .layout import is_run
+from .base import MaskKind, Span
+from .layout import fresh_rows, is_run, used_blocks
 
 Views = dict[int, tuple[Tensor, Tensor]]
 """K and V views by layer, kept because a plan may serve many passes."""
 
+_MAX_PREFIX_VIEWS = 64  # more than there are slots; lengths vary with prompts
 
-@dataclass(slots=True)
+
+@dataclass(frozen=True, slots=True)
 class Segment:
     """Queries that go through one kernel call, and the keys they see."""
 
     queries: Sequence[int]  # rows of q
-    index: Tensor | None  # the query rows, where they do not follow one another
-    batch: int  # sequences side by side, as many queries each
-    start: int  # first store row, where the keys are a view
+    index: Tensor | None  # the same, where they do not follow one another
+    batch: int  # sequences side by side, each with as many queries
     length: int  # keys per sequence
-    gather: Tensor | None  # [2 * batch * length] rows of K, then of V, where they are no view
-    mask: Tensor | None  # additive, [batch or 1, 1, queries * group, length]
-    views: Views = field(default_factory=dict)
+    start: int  # first store row, where the keys are a view
+    gather: Tensor | None  # [batch * length] store rows, where they are not
+    mask: Tensor | None  # additive, [batch, 1, queries of a sequence * group, length]
+    views: Views
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,90 +65,106 @@ class PlanBuilder:
     """Makes the tensors of plans for one store.
 
     :param kv: the store, [num_layers, 2, num_blocks, block_size, num_kv_heads, head_dim].
-    :param num_rows: store rows of a layer; V lies that many rows behind K.
     """
 
-    def __init__(self, kv: Tensor, num_rows: int, num_heads: int) -> None:
+    def __init__(self, kv: Tensor, num_heads: int) -> None:
         self._device, self._dtype = kv.device, kv.dtype
-        self._num_rows = num_rows
-        self._group = num_heads // kv.shape[4]
-        self._out_shape = (num_heads, kv.shape[5])
+        _, _, num_blocks, self._block_size, num_kv_heads, head_dim = kv.shape
+        self._group = num_heads // num_kv_heads
+        self._out_shape = (num_heads, head_dim)
+        rows = torch.arange(num_blocks * self._block_size, device=self._device)
+        self._positions = rows
+        self._block_rows = rows.view(num_blocks, self._block_size)
+        self._live = torch.zeros((), device=self._device, dtype=self._dtype)
+        self._hidden = torch.full_like(self._live, -torch.inf)
+        self._prefix_views: dict[tuple[int, int], Views] = {}
 
-    def writes(self, rows: Sequence[int], sources: Sequence[int],
-               num_tokens: int) -> Writes | None:
-        """Prepare writing k[sources] and v[sources] to store rows."""
+    def writes(self, spans: Sequence[Span]) -> Writes | None:
+        """Prepare writing the fresh rows of all spans that have own pages."""
+        rows: list[int] = []
+        sources: list[int] = []
+        first = 0
+        for span in spans:
+            if span.mask is not MaskKind.PREFIX_ONLY:
+                rows += fresh_rows(span, self._block_size)
+                sources += range(first, first + span.num_tokens)
+            first += span.num_tokens
         if not rows:
             return None
         index = None if is_run(rows) else self._index(rows)
-        source = None if len(sources) == num_tokens else self._index(sources)
+        source = None if len(sources) == first else self._index(sources)
         return Writes(rows[0], len(rows), index, source)
 
-    def view(self, queries: Sequence[int], start: int, length: int) -> Segment:
-        """Prepare queries that all see the store rows start .. start + length - 1."""
-        return self._segment(queries, 1, start, length, None, None)
+    def prefix(self, queries: Sequence[int], block: int, length: int) -> Segment:
+        """Prepare queries that all see the same prefix."""
+        start = block * self._block_size
+        if len(self._prefix_views) >= _MAX_PREFIX_VIEWS:
+            self._prefix_views.clear()
+        views = self._prefix_views.setdefault((start, length), {})
+        return self._segment(queries, 1, length, start, None, None, views)
 
-    def keys(self, queries: Sequence[int], rows: Sequence[int],
-             num_older: int | None = None) -> Segment:
-        """Prepare queries that all see the same rows, or query i only rows 0 .. num_older + i."""
-        gather = None if is_run(rows) else self._gather(rows)
+    def own(self, queries: Sequence[int], span: Span) -> Segment:
+        """Prepare the fresh tokens of one span, alone over its own pages."""
+        length = span.num_own + span.num_tokens
+        table = used_blocks(span, self._block_size)
+        gather = None
+        if not is_run(table):
+            gather = self._block_rows.index_select(0, self._index(table)).flatten()[:length]
         mask = None
-        if num_older is not None:
-            mask = self._hidden(len(queries), len(rows)).triu_(num_older + 1)
+        if span.mask is MaskKind.CAUSAL and span.num_tokens > 1:
+            mask = self._hidden.expand(span.num_tokens, length).triu(span.num_own + 1)
             mask = mask.repeat_interleave(self._group, dim=0)[None, None]
-        return self._segment(queries, 1, rows[0], len(rows), gather, mask)
+        return self._segment(queries, 1, length, table[0] * self._block_size, gather, mask, {})
 
-    def padded(self, queries: Sequence[int], rows: Sequence[list[int]]) -> Segment:
-        """Prepare single queries that each see rows of their own.
+    def padded(self, queries: Sequence[int], spans: Sequence[Span]) -> Segment:
+        """Prepare spans of one fresh token each, side by side over their own pages.
 
-        The padding is masked, and repeats a live row because dead ones may hold NaN.
+        Padding is masked, and repeats a live row because dead ones may hold NaN.
         """
-        if len(rows) == 1:
-            return self.keys(queries, rows[0])
-        lengths = [len(one) for one in rows]
+        tables = [used_blocks(span, self._block_size) for span in spans]
+        widest = max(len(table) for table in tables)
+        lengths = [span.num_own + 1 for span in spans]
+        packed: list[int] = []
+        for table, length in zip(tables, lengths, strict=True):
+            packed.append(length)
+            packed += table
+            packed += table[:1] * (widest - len(table))
+        index = self._index(packed).view(len(spans), widest + 1)
         longest = max(lengths)
-        keys: list[int] = []
-        for one in rows:
-            keys += one
-            keys += one[:1] * (longest - len(one))
+        rows = self._block_rows.index_select(0, index[:, 1:].flatten())
+        rows = rows.view(len(spans), -1)[:, :longest]
         mask = None
         if min(lengths) < longest:
-            live = (torch.arange(longest, device=self._device)
-                    < torch.tensor(lengths, device=self._device)[:, None])
-            mask = self._hidden(len(rows), longest).masked_fill_(live, 0.0)[:, None, None]
+            live = self._positions[:longest] < index[:, :1]  # [spans, longest]
+            rows = torch.where(live, rows, rows[:, :1])
+            mask = torch.where(live, self._live, self._hidden)[:, None, None]
             mask = mask.expand(-1, -1, self._group, -1)
-        return self._segment(queries, len(rows), 0, longest, self._gather(keys), mask)
+        return self._segment(queries, len(spans), longest, 0, rows.flatten(), mask, {})
 
     def part(self, segments: Sequence[Segment], num_tokens: int) -> Part | None:
         """Join segments into one side of the merge."""
         if not segments:
             return None
+        if len(segments[0].queries) == num_tokens:
+            return Part(tuple(segments), True, None, None)
         rows = [query for segment in segments for query in segment.queries]
         missing = sorted(set(range(num_tokens)).difference(rows))
         absent = None
         if missing:
-            zeros = torch.zeros(len(missing), *self._out_shape, device=self._device,
-                                dtype=self._dtype)
             lse_dtype = torch.promote_types(self._dtype, torch.float32)
-            absent = (zeros, torch.full(zeros.shape[:2], -torch.inf, device=self._device,
-                                        dtype=lse_dtype))
+            shape = (len(missing), *self._out_shape)
+            absent = (torch.zeros(shape, device=self._device, dtype=self._dtype),
+                      torch.full(shape[:2], -torch.inf, device=self._device, dtype=lse_dtype))
             rows += missing
         order = None
         if not is_run(rows):
             order = self._index(sorted(range(num_tokens), key=rows.__getitem__))
-        whole = len(segments) == 1 and absent is None and order is None
-        return Part(tuple(segments), whole, absent, order)
+        return Part(tuple(segments), False, absent, order)
 
-    def _segment(self, queries: Sequence[int], batch: int, start: int, length: int,
-                 gather: Tensor | None, mask: Tensor | None) -> Segment:
+    def _segment(self, queries: Sequence[int], batch: int, length: int, start: int,
+                 gather: Tensor | None, mask: Tensor | None, views: Views) -> Segment:
         index = None if is_run(queries) else self._index(queries)
-        return Segment(queries, index, batch, start, length, gather, mask)
-
-    def _hidden(self, num_rows: int, num_columns: int) -> Tensor:
-        return torch.full((num_rows, num_columns), -torch.inf, device=self._device,
-                          dtype=self._dtype)
-
-    def _gather(self, rows: Sequence[int]) -> Tensor:
-        return self._index([*rows, *[row + self._num_rows for row in rows]])
+        return Segment(queries, index, batch, length, start, gather, mask, views)
 
     def _index(self, rows: Sequence[int]) -> Tensor:
         return torch.tensor(rows, device=self._device)
