@@ -1,7 +1,8 @@
 """The Protocol through which a model is handed to the engine; the engine never imports models.
 
-A model is maths without memory: it holds weights and no K/V. Each layer gets a function `attend` that writes the
-fresh K/V into the pages of the task at hand and returns attention over its prefix and its own pages.
+A model is maths without memory: it holds weights and no K/V. Each layer gets a function `attend`
+that writes the fresh K/V into the pages of the task at hand and returns attention over its prefix
+and its own pages.
 Only the thread that owns the engine may call a model.
 """
 from __future__ import annotations
@@ -30,7 +31,7 @@ class ActionPass(Protocol):
 
 
 class VLAModel(Protocol):
-    """A Mixture-of-Transformers VLA: a vision tower, a language expert, an action expert over the same layers."""
+    """A Mixture-of-Transformers VLA: vision tower, language expert and action expert."""
 
     spec: ModelSpec
     device: torch.device
@@ -38,7 +39,7 @@ class VLAModel(Protocol):
     checksum: str  # SHA-256 over the weights
 
     def preprocess(self, frame: CameraFrame) -> Tensor:
-        """Return the image as the vision tower takes it: [3, height, width], the model's range and dtype."""
+        """Return the image as the tower takes it: [3, height, width], its range and dtype."""
         ...
 
     def encode_image(self, image: Tensor) -> Tensor:
@@ -50,7 +51,12 @@ class VLAModel(Protocol):
         ...
 
     def run_layer(self, layer: int, hidden: Tensor, positions: Tensor, attend: Attend) -> Tensor:
-        """Run one layer of the language expert: hidden [num_tokens, width], positions [num_tokens] int64."""
+        """Run one layer of the language expert.
+
+        :param hidden: [num_tokens, width]; left as it was.
+        :param positions: [num_tokens] int64.
+        :return: [num_tokens, width].
+        """
         ...
 
     def logits(self, hidden: Tensor) -> Tensor:
@@ -79,11 +85,11 @@ class VLAModel(Protocol):
         ...
 
     def action_prompt(self, instruction: str) -> Sequence[int]:
-        """Tokens of the action's own private prompt; empty where the prompt is part of the prefix."""
+        """Tokens of the action's own private prompt; empty where the prefix holds the prompt."""
         ...
 
     def prefix_prompt(self, instruction: str, state: FloatArray | None) -> Sequence[int]:
-        """Tokens of the prompt inside the prefix; empty where the scope is the observation alone."""
+        """Tokens of the prompt inside the prefix; empty where the scope is the observation."""
         ...
 
     def text_prompt(self, text: str) -> Sequence[int]:

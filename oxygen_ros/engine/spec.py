@@ -39,7 +39,7 @@ class ModelSpec:
     action_horizon: int
     action_dim: int
     action_dt_s: float  # seconds between two steps of a chunk
-    action_suffix_tokens: int  # K/V rows of an action pass: the horizon, and a state token if there is one
+    action_suffix_tokens: int  # K/V rows of a pass: horizon, and a state token if any
     action_causal: bool  # attention among the suffix tokens
     num_denoising_steps: int
     max_action_prompt_tokens: int  # private prompt of the action; 0 where it is part of the prefix

@@ -20,11 +20,12 @@ _TOKENS_OF_STATE = 1
 
 
 class ReferenceTiny:
-    """Cacheless recompute in float32 on the CPU."""
+    """Cacheless recompute on the CPU; in float64, so that a difference is the other side's."""
 
-    def __init__(self, config: TinyConfig) -> None:
+    def __init__(self, config: TinyConfig, dtype: torch.dtype = torch.float64) -> None:
         self.config = config
-        self.weights = tiny_weights(config)
+        self.dtype = dtype
+        self.weights = {name: tensor.to(dtype) for name, tensor in tiny_weights(config).items()}
 
     @torch.inference_mode()
     def text_logits(self, images: Sequence[Tensor], prompt: Sequence[int],
@@ -42,7 +43,8 @@ class ReferenceTiny:
         hidden = torch.cat((prefix, self._embed([*prompt, *generated])))
         mask = _mask(len(prefix), len(hidden) - len(prefix), 0)
         hidden, _ = self._run(hidden, None, mask, None)
-        return hidden[len(prefix):] @ self.weights['lm_head.weight'].t()
+        logits = hidden[len(prefix):] @ self.weights['lm_head.weight'].t()
+        return logits.to(torch.float32)
 
     @torch.inference_mode()
     def actions(self, images: Sequence[Tensor], instruction: Sequence[int],
@@ -58,13 +60,13 @@ class ReferenceTiny:
         hidden = torch.cat((prefix, private))
         mask = _mask(len(prefix), len(private), _TOKENS_OF_STATE + len(noise))
         joints = torch.zeros(noise.shape[1]) if state is None else torch.tensor(state)
-        state_token = self._linear('state_proj', joints.to(torch.float32)[None])
-        x, num_steps = noise.clone(), self.config.num_denoising_steps
+        state_token = self._linear('state_proj', joints.to(self.dtype)[None])
+        x, num_steps = noise.to(self.dtype), self.config.num_denoising_steps
         for step in range(num_steps):
             suffix = torch.cat((state_token, self._linear('action_in_proj', x)))
             _, out = self._run(hidden, suffix, mask, self._condition(1.0 - step / num_steps))
             x = x - self._linear('action_out_proj', out[_TOKENS_OF_STATE:]) / num_steps
-        return x
+        return x.to(torch.float32)
 
     def chunk(self, actions: Tensor, state: Sequence[float] | None) -> Tensor:
         """Joint targets of the model's output: [action_horizon, action_dim], SI units."""
@@ -72,10 +74,10 @@ class ReferenceTiny:
         return measured + self.config.action_scale * torch.tanh(actions)
 
     def encode_image(self, image: Tensor) -> Tensor:
-        """Vision tower and projector: [3, 112, 112] -> [64, width]."""
+        """Vision tower and projector: [3, 112, 112] -> [64, width] in the oracle's dtype."""
         shape, tower = self.config.vision, 'vision_tower.'
         x = functional.conv2d(
-            image[None], self.weights[f'{tower}embeddings.patch_embedding.weight'],
+            image[None].to(self.dtype), self.weights[f'{tower}embeddings.patch_embedding.weight'],
             self.weights[f'{tower}embeddings.patch_embedding.bias'], stride=shape.patch_px)
         x = x[0].flatten(1).t() + self.weights[f'{tower}embeddings.position_embedding.weight']
         everyone = torch.ones(len(x), len(x), dtype=torch.bool)
@@ -143,7 +145,8 @@ class ReferenceTiny:
         half = self.config.expert_width // 2
         periods = [4e-3 * (4.0 / 4e-3) ** (i / (half - 1)) for i in range(half)]
         phases = [2.0 * math.pi * time / period for period in periods]
-        x = torch.tensor([math.sin(p) for p in phases] + [math.cos(p) for p in phases])
+        x = torch.tensor([math.sin(p) for p in phases] + [math.cos(p) for p in phases],
+                         dtype=self.dtype)
         for name in ('time_mlp_in', 'time_mlp_out'):
             x = functional.silu(self._linear(name, x))
         return x
@@ -175,9 +178,10 @@ def _attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
 
 
 def _rotate(x: Tensor) -> Tensor:
-    """Half-split RoPE of [n, heads, head_dim] at positions 0 .. n - 1."""
+    """Half-split RoPE of [n, heads, head_dim] at positions 0 .. n - 1; angles in float32."""
     half = x.shape[2] // 2
     angle = (torch.arange(len(x))[:, None] / 10_000.0 ** (torch.arange(half) / half))[:, None]
+    angle = angle.to(x.dtype)
     first, second = x[..., :half], x[..., half:]
     return torch.cat((first * angle.cos() - second * angle.sin(),
                       second * angle.cos() + first * angle.sin()), 2)

@@ -19,10 +19,12 @@ from .tiny_config import TinyConfig
 Shape = tuple[int, ...]
 
 _GAINS = {  # standard deviation of a product's output for inputs of standard deviation 1
-    'q_proj.weight': 1.5, 'k_proj.weight': 1.5, 'lm_head.weight': 2.0,
+    'q_proj.weight': 1.4, 'k_proj.weight': 1.4, 'lm_head.weight': 2.0,
     'patch_embedding.weight': 2.0, 'state_proj.weight': 2.0, 'dense.weight': 0.3,
 }
-_FLOW_CONTRACTION = 3.0  # the noise left after S steps is about (1 - 3 / S)^S
+_EXPERT_BRANCH_GAIN = 0.7  # keeps the action tokens' own part of the residual stream
+_ACTION_BIAS = 1.5  # an action token's part that its noise does not touch
+_FLOW_CONTRACTION = 7.0  # slope of the velocity along the noise, before the final norm
 _PRINTABLE = range(0x20, 0x7F)
 _QUIET = 0.05  # factor on head rows of all other tokens: greedy text never holds one
 
@@ -105,9 +107,11 @@ def _draw(name: str, shape: Shape, seed: int) -> Tensor:
         bias[2 * shape[0] // 3:] += 1.0  # the gate
         return bias
     if name.endswith('bias'):
-        return unit * 0.1
+        return unit * (_ACTION_BIAS if name == 'action_in_proj.bias' else 0.1)
     if name.endswith('position_embedding.weight'):
         return unit * 0.5
     gain = next((gain for end, gain in _GAINS.items() if name.endswith(end)), 1.0)
+    if name.startswith('action_expert.') and name.endswith(('o_proj.weight', 'down_proj.weight')):
+        gain *= _EXPERT_BRANCH_GAIN
     fan_in = shape[1] if name.endswith('embed_tokens.weight') else math.prod(shape[1:])
     return unit * (gain / math.sqrt(fan_in))
