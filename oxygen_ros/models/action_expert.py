@@ -62,7 +62,7 @@ def _modulations(reader: WeightReader, time_mlp: WeightReader, shape: LayerShape
         scale, shift, gate = dense.chunk(3, 1)
         return [Modulation(*vectors) for vectors in zip(
             (scale + 1.0).unbind(0), shift.contiguous().unbind(0),
-            gate.to(reader.dtype).contiguous().unbind(0))]
+            gate.to(reader.dtype).contiguous().unbind(0), strict=True)]
 
     layers = [(at_norm(f'layers.{i}.input_layernorm'),
                at_norm(f'layers.{i}.post_attention_layernorm')) for i in range(num_layers)]

@@ -84,8 +84,8 @@ class ReferenceTiny:
         for i in range(shape.num_layers):
             layer = f'{tower}encoder.layers.{i}.'
             y = self._layer_norm(f'{layer}layer_norm1', x)
-            q, k, v = (self._linear(f'{layer}self_attn.{name}_proj', y).unflatten(
-                1, (shape.num_heads, -1)) for name in 'qkv')
+            q, k, v = (self._linear(f'{layer}self_attn.{name}_proj', y).view(
+                len(y), shape.num_heads, -1) for name in 'qkv')
             x = x + self._linear(f'{layer}self_attn.out_proj', _attention(q, k, v, everyone))
             y = self._linear(f'{layer}mlp.fc1', self._layer_norm(f'{layer}layer_norm2', x))
             x = x + self._linear(f'{layer}mlp.fc2', _gelu(y))
@@ -118,9 +118,9 @@ class ReferenceTiny:
                 y, gate = self._norm(f'{layer}input_layernorm', x, condition)
                 gates.append(gate)
                 joint.append([(y @ self.weights[f'{layer}self_attn.{name}_proj.weight'].t())
-                              .unflatten(1, (-1, self.config.head_dim)) for name in 'qkv'])
-            q, k, v = (torch.cat(parts) for parts in zip(*joint))
-            attended = _attention(_rotate(q), _rotate(k), v, mask).split(sizes)
+                              .view(len(y), -1, self.config.head_dim) for name in 'qkv'])
+            q, k, v = (torch.cat(parts) for parts in zip(*joint, strict=True))
+            attended = torch.split(_attention(_rotate(q), _rotate(k), v, mask), sizes)
             for n, (scope, x) in enumerate(streams):
                 layer = f'{scope}layers.{i}.'
                 output = self.weights[f'{layer}self_attn.o_proj.weight']

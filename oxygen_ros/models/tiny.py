@@ -151,7 +151,9 @@ class TinyModel:
         Waits for the device.
         """
         assert isinstance(action, TinyActionPass)
-        return action.state + self.config.action_scale * np.tanh(action.actions.cpu().numpy())
+        offsets: FloatArray = np.tanh(action.actions.cpu().numpy())
+        chunk: FloatArray = action.state + np.float32(self.config.action_scale) * offsets
+        return chunk
 
     def action_prompt(self, instruction: str) -> Sequence[int]:
         """<bos> and the instruction's first bytes, 32 tokens in all; the rest is cut off."""

@@ -71,10 +71,10 @@ class _EncoderLayer:
         self._fc2 = _Linear.load(reader, 'mlp.fc2', width, shape.mlp_width)
         self._norm1 = _LayerNorm(reader, 'layer_norm1', shape)
         self._norm2 = _LayerNorm(reader, 'layer_norm2', shape)
-        self._heads = (3, shape.num_heads, width // shape.num_heads)
+        self._heads = (-1, 3, shape.num_heads, width // shape.num_heads)
 
     def __call__(self, x: Tensor) -> Tensor:
-        qkv = self._qkv(self._norm1(x)).unflatten(1, self._heads)  # [tokens, 3, heads, head_dim]
+        qkv = self._qkv(self._norm1(x)).view(self._heads)  # [tokens, 3, heads, head_dim]
         q, k, v = qkv.permute(1, 2, 0, 3).unsqueeze(1).unbind(0)
         attended = functional.scaled_dot_product_attention(q, k, v)
         x = x + self._output(attended[0].transpose(0, 1).flatten(1))

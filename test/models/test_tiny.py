@@ -83,7 +83,7 @@ def test_interleaved_passes_equal_passes_alone(model: TinyModel, images: list[Te
     for step in range(passes[0].num_steps):
         for action in passes:
             model.denoise_step(action, step, sequence.transient)
-    for action, expected in zip(passes, alone):
+    for action, expected in zip(passes, alone, strict=True):
         assert np.array_equal(model.finish_action(action), expected)
 
 
