@@ -1,0 +1,124 @@
+"""The tick's thread: on virtual time, and once on the machine's own."""
+import threading
+
+from control_rig import MS, PERIOD_NS, START_NS
+import pytest
+
+from oxygen_ros.control import RealtimeSettings, SteadyClock, VirtualClock
+from oxygen_ros.runtime.tick_thread import TickThread
+
+JOIN_S = 10.0
+
+
+class VirtualRun:
+    """A thread on virtual time: a callback takes as long as its test says, and no real time."""
+
+    def __init__(self, num_ticks, durations_ms=None, wake_up_ms=None):
+        self.clock = VirtualClock(START_NS)
+        self.ticks = []
+        self.num_ticks = num_ticks
+        self.durations_ms = durations_ms or {}
+        self.wake_up_ms = wake_up_ms or {}
+        self.thread = TickThread(
+            0.02, self.callback, self.clock, sleep_until_ns=self.sleep_until_ns)
+
+    def sleep_until_ns(self, deadline_ns):
+        self.clock.set(max(self.clock.now_ns(), deadline_ns))
+        self.clock.advance(self.wake_up_ms.pop(len(self.ticks), 0) * MS)
+
+    def callback(self, deadline_ns, tick):
+        self.ticks.append((tick, deadline_ns, self.clock.now_ns()))
+        if len(self.ticks) == self.num_ticks:
+            assert self.thread.stop() is False
+        self.clock.advance(self.durations_ms.get(tick, 0) * MS)
+
+    def run(self):
+        self.thread.start(START_NS)
+        self.thread._thread.join(JOIN_S)
+        assert not self.thread.running
+        return [tick for tick, _, _ in self.ticks]
+
+
+def test_ticks_come_at_their_deadlines():
+    run = VirtualRun(3000)
+    assert run.run() == list(range(3000))
+    assert all(now_ns == deadline_ns == START_NS + tick * PERIOD_NS
+               for tick, deadline_ns, now_ns in run.ticks)
+    assert (run.thread.num_ticks, run.thread.num_overruns) == (3000, 0)
+
+
+def test_a_callback_of_100_ms_costs_the_ticks_inside_and_no_other():
+    run = VirtualRun(6, durations_ms={2: 105})
+    assert run.run() == [0, 1, 2, 7, 8, 9]
+    assert run.thread.num_overruns == 4
+    lateness_ms = [(now_ns - deadline_ns) / MS for _, deadline_ns, now_ns in run.ticks]
+    assert lateness_ms == [0, 0, 0, 5, 0, 0]
+
+
+def test_a_late_wake_up_skips_to_the_next_deadline_of_the_grid():
+    run = VirtualRun(5, wake_up_ms={2: 95, 4: 8})
+    assert run.run() == [0, 1, 7, 8, 9]
+    assert [(now_ns - deadline_ns) / MS for _, deadline_ns, now_ns in run.ticks] == [0, 0, 0, 0, 8]
+
+
+def test_an_exception_is_kept_and_the_next_tick_comes_as_ever():
+    seen = []
+
+    def callback(_, tick):
+        seen.append(tick)
+        clock.advance(MS)
+        if tick == 4:
+            thread.stop()
+        if tick % 2:
+            raise KeyError(f'tick {tick}')
+
+    clock = VirtualClock()
+    thread = TickThread(
+        0.02, callback, clock,
+        sleep_until_ns=lambda deadline_ns: clock.set(max(clock.now_ns(), deadline_ns)))
+    thread.start(0)
+    thread._thread.join(JOIN_S)
+    assert seen == [0, 1, 2, 3, 4]
+    assert (thread.num_ticks, thread.num_errors) == (5, 2)
+    assert 'KeyError' in thread.last_error
+    assert 'tick 3' in thread.last_error
+
+
+def test_on_the_machine_it_ticks_starts_again_and_stops():
+    ticks = []
+    enough = threading.Event()
+
+    def callback(deadline_ns, tick):
+        ticks.append((tick, SteadyClock().now_ns() - deadline_ns, threading.current_thread()))
+        if len(ticks) >= 10:
+            enough.set()
+
+    thread = TickThread(0.005, callback, realtime=RealtimeSettings(freeze_gc=False))
+    assert thread.stop()
+    for _ in range(2):
+        ticks.clear()
+        enough.clear()
+        thread.start()
+        assert [item.name for item in thread.realtime_report.items] == ['switch_interval_s']
+        with pytest.raises(RuntimeError, match='expected a stopped thread'):
+            thread.start()
+        assert enough.wait(JOIN_S)
+        assert thread.stop(JOIN_S)
+        count = len(ticks)
+        assert not thread.running
+        assert thread.num_ticks == count
+    assert all(lateness_ns >= 0 for _, lateness_ns, _ in ticks)
+    assert all(by.name == 'oxygen_tick' and not by.daemon for _, _, by in ticks)
+
+
+def test_stop_does_not_wait_for_a_distant_deadline():
+    thread = TickThread(60.0, lambda deadline_ns, tick: None)
+    thread.start()
+    assert thread.stop(JOIN_S)
+    assert thread.num_ticks == 0
+
+
+@pytest.mark.parametrize('period_s', [0.0, -0.02, float('nan'), 20_000_000])
+def test_a_period_out_of_range_is_refused(period_s):
+    with pytest.raises(ValueError, match='period_s: expected above 0 and at most 60'):
+        TickThread(period_s, lambda deadline_ns, tick: None)
