@@ -18,20 +18,18 @@ class _Vocabulary:
         self.special_token_ids = [token for token, text in enumerate(token_bytes) if text is None]
         self.eos_token_id = eos_token
         self.bos_token_id: int | None = None
-        self._longest_first = sorted(
-            ((text, token) for token, text in enumerate(token_bytes) if text),
-            key=lambda item: -len(item[0]))
+        self._token_of = {text: token for token, text in enumerate(token_bytes) if text}
+        self._longest = max(map(len, self._token_of))
 
     def __call__(self, text: bytes | str) -> list[int]:
-        # Only used by llguidance to tokenize literals in advance, which masks do not depend on.
+        # llguidance tokenizes forced text with this; the masks do not depend on it.
         left = text.encode() if isinstance(text, str) else text
         tokens: list[int] = []
         while left:
-            piece, token = next((item for item in self._longest_first
-                                 if left.startswith(item[0])), (left[:1], -1))
-            if token < 0:
-                raise ValueError(f'text: expected bytes that have tokens, got {piece!r}')
-            tokens.append(token)
+            # A single byte always has a token, so some piece is found.
+            piece = next(left[:length] for length in range(min(self._longest, len(left)), 0, -1)
+                         if left[:length] in self._token_of)
+            tokens.append(self._token_of[piece])
             left = left[len(piece):]
         return tokens
 
