@@ -96,7 +96,7 @@ def test_after_a_hold_the_target_eases_from_the_held_one():
     rig = Rig(recovery_ramp_ns=100 * MS)
     rig.add([0.0])
     rig.step()
-    assert reason_after(rig) == hold_reasons.CHUNK_EXHAUSTED
+    assert rig.step().target.hold_reason == hold_reasons.CHUNK_EXHAUSTED
     rig.follows = False
     rig.number += 50
     rig.add(np.ones(50), chunk_id=2)
