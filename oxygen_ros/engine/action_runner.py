@@ -1,7 +1,6 @@
 """The action task: its context on the newest complete prefix, when a pass is due, and the pass itself."""
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -9,12 +8,14 @@ from torch import Tensor
 
 from ..types import ActionChunk, Observation, Provenance, RobotState
 from .attention import MaskKind, Span
-from .manager import Context
+from .clock import WorkClock
+from .context import Context
+from .cost_model import CostModel
 from .model import Attend
 from .model_runner import ModelRunner
 from .sampler import keyed_noise
 from .spec import StateIn
-from .work import UnitKind
+from .work import UnitKey, UnitKind
 
 
 class ActionMode(str, Enum):
@@ -68,10 +69,12 @@ class ActionRunner:
     The newest ready context serves until the next one is complete, so a long prefill never blocks an action.
     """
 
-    def __init__(self, runner: ModelRunner, config: ActionConfig, now_ns: Callable[[], int]) -> None:
+    def __init__(self, runner: ModelRunner, config: ActionConfig, clock: WorkClock, cost_model: CostModel) -> None:
         self.config = config
         self._runner = runner
-        self._now_ns = now_ns
+        self._clock = clock
+        self._cost_model = cost_model
+        self._unit = UnitKey(UnitKind.DENOISE, runner.spec.action_suffix_tokens)
         self._period_ns = round(config.period_s * 1e9)
         self._ready: ReadyAction | None = None
         self._due_ns = 0
@@ -142,13 +145,16 @@ class ActionRunner:
         assert ready is not None
         model = self._runner.model
         counters = self._runner.counters
-        started_ns = self._now_ns()
+        started_ns = now_ns = self._clock.now_ns()
         action = model.begin_action(ready.noise, None if state is None else state.positions, ready.position)
         for step in range(action.num_steps):
             counters.units[UnitKind.DENOISE] += 1
             model.denoise_step(action, step, ready.attend)
+            self._clock.charge(self._cost_model.estimate_ns(self._unit))
+            before_ns, now_ns = now_ns, self._clock.now_ns()
+            self._cost_model.observe(self._unit, now_ns - before_ns)
         values = model.finish_action(action)
-        ended_ns = self._now_ns()
+        ended_ns = self._clock.now_ns()
         counters.action_passes += 1
         self._num_chunks += 1
         self._last_pass_ns = started_ns

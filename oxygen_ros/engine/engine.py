@@ -19,10 +19,10 @@ from .constraint import TokenConstraint
 from .cost_model import CostModel
 from .counters import Counters
 from .fifo import FifoScheduler
-from .manager import Context, KVCacheManager
+from .context import Context
+from .manager import KVCacheManager, Sharing
 from .model import VLAModel
 from .model_runner import ModelRunner
-from .prefix import Prefix
 from .prefix_work import FeatureCache, PrefixWork
 from .prompt_work import PromptWork
 from .requests import TextRequest
@@ -77,8 +77,8 @@ class Engine:
         self.features = FeatureCache(config.reuse_vision)
         scheduler = FifoScheduler if config.policy is Policy.FIFO else Scheduler
         self.scheduler = scheduler(config.scheduler, cost_model, clock, self.timeline)
-        self.action = ActionRunner(self.runner, config.action, clock.now_ns)
-        isolated = config.kv.sharing == 'isolated'
+        self.action = ActionRunner(self.runner, config.action, clock, cost_model)
+        isolated = config.kv.sharing == Sharing.ISOLATED
         self.text = TextQueue(self.runner, self.manager, config, clock.now_ns, lambda event: self._emit(event),
                               self._begin_own_prefix if isolated else None)
         self._observation_period_ns = round(config.observation_period_s * 1e9)
@@ -108,6 +108,7 @@ class Engine:
         self._abandon_prefix_work()
         self.action.replace(None)
         self.features.clear()
+        self.manager.forget_newest()
         self._newest = None
         self._next_observation_ns = self._clock.now_ns()
 
@@ -145,7 +146,6 @@ class Engine:
         self.action.skip_to(now_ns)
         if not is_due:
             return 0
-        self._charge_action()
         chunk = self.action.run(state)
         self._emit(chunk)
         assert self.action.ready is not None
@@ -154,11 +154,6 @@ class Engine:
         self.timeline.record(EventKind.ACTION, chunk.pass_started_ns, chunk.pass_ended_ns, 1,
                              chunk.provenance.observation_id)
         return 1
-
-    def _charge_action(self) -> None:
-        """Let virtual time pass for the pass about to run; nothing on a real clock."""
-        cost = self.scheduler.cost_model.estimate_ns((UnitKind.DENOISE, self.model.spec.action_suffix_tokens))
-        self._clock.charge(cost * self.model.spec.num_denoising_steps)
 
     def _interrupted(self) -> bool:
         now_ns = self._clock.now_ns()
@@ -230,15 +225,14 @@ class Engine:
             self._action_prompt_context = None
         self._prefix_work = None
 
-    def _begin_own_prefix(self, request: TextRequest, complete: Callable[[Prefix], None]) -> Work | None:
+    def _begin_own_prefix(self, request: TextRequest, complete: Callable[[Context], None]) -> PrefixWork | None:
         """Isolated caches: a text request encodes and prefills the newest observation for itself."""
         observation = self._newest
         if observation is None or not self.manager.can_begin_prefix():
             return None
 
         def register(work: PrefixWork) -> None:
-            prefix = self.manager.register_immutable_prefix(work.builder, self._clock.now_ns(), newest=False)
-            complete(prefix)
+            complete(self.manager.register_private_prefix(work.builder, self._clock.now_ns(), request.task))
 
         return self._begin_prefix(observation, request.rank, register, FeatureCache(enabled=False))
 

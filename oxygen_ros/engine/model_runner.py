@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -27,21 +28,16 @@ class ModelRunner:
         self.spec = model.spec
         self.counters = counters
         self.ledger = ImageLedger()
-        self._backend = backend
+        self.backend = backend
         self._positions = torch.arange(max_positions, device=model.device)
 
     def plan(self, spans: Sequence[Span]) -> AttentionPlan:
         """Prepare attention over a batch of spans, good for all layers."""
-        return self._backend.plan(spans)
+        return self.backend.plan(spans)
 
     def attend(self, plan: AttentionPlan) -> Attend:
         """Return the function that a model's layer calls."""
-        run = self._backend.run
-
-        def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-            return run(plan, layer, q, k, v)[0]
-
-        return attend
+        return partial(self.backend.attend, plan)
 
     def positions(self, start: int, num_tokens: int) -> Tensor:
         """Return the positions start .. start + num_tokens - 1 as a view: [num_tokens] int64."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from torch import Tensor
 
 from .attention import MaskKind, Span
-from .manager import Context
+from .context import Context
 from .model_runner import ModelRunner
 from .work import Rank, UnitKey, UnitKind
 

@@ -5,7 +5,7 @@ from enum import Enum
 
 from ..types import SamplingParams, TaskType
 from .constraint import TokenConstraint
-from .manager import Context
+from .context import Context
 from .text_stream import TextStream
 from .work import Rank
 

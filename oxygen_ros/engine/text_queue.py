@@ -8,16 +8,17 @@ from torch import Tensor
 from ..types import FinishReason, Provenance, TaskType, TextDelta, TextResult
 from .config import EngineConfig
 from .decode_work import BatchedDecode
+from .context import Context
 from .manager import KVCacheManager
 from .model_runner import ModelRunner
-from .prefix import Prefix
+from .prefix_work import PrefixWork
 from .prompt_work import PromptWork
 from .requests import RequestState, TextRequest
 from .sampler import sample_tokens
 from .work import Rank, UnitKind, Work
 
 TextEvent = TextDelta | TextResult
-PrefixSource = Callable[[TextRequest, Callable[[Prefix], None]], Work | None]
+PrefixSource = Callable[[TextRequest, Callable[[Context], None]], PrefixWork | None]
 """Starts a prefix of a request's own (isolated caches); None: no slot now."""
 
 
@@ -43,7 +44,7 @@ class TextQueue:
         self._own_prefix = own_prefix
         self._requests: dict[int, TextRequest] = {}
         self._prompts: dict[int, PromptWork] = {}
-        self._building: dict[int, Work] = {}
+        self._building: dict[int, PrefixWork] = {}
         self._decode = BatchedDecode(runner, self._decodable, self._begin_step, self._deliver)
         self._patience_ns = {Rank.DIALOGUE: round(config.scheduler.dialogue_patience_s * 1e9),
                              Rank.SCENE_GRAPH: round(config.scheduler.scene_graph_patience_s * 1e9)}
@@ -107,7 +108,7 @@ class TextQueue:
                 and dialogues >= self._config.max_admitted - 1):
             return False
         if self._own_prefix is not None:
-            work = self._own_prefix(request, lambda prefix: self._bind_own(request, prefix))
+            work = self._own_prefix(request, lambda context: self._bind_own(request, context))
             if work is not None:
                 self._building[request.request_id] = work
             return False
@@ -117,9 +118,9 @@ class TextQueue:
         request.context = self._manager.bind_context(request.task, prefix, now_ns)
         return True
 
-    def _bind_own(self, request: TextRequest, prefix: Prefix) -> None:
+    def _bind_own(self, request: TextRequest, context: Context) -> None:
         del self._building[request.request_id]
-        request.context = self._manager.bind_context(request.task, prefix, self._now_ns())
+        request.context = context
 
     def _start_prompt(self, request: TextRequest, tokens: tuple[int, ...]) -> None:
         assert request.context is not None
@@ -207,7 +208,7 @@ class TextQueue:
         while not request.context.extend(num_tokens):
             own = (request.task, request.request_id)
             victims = [other for other in self._requests.values()
-                       if other.context is not None and other.context.block_table and other.task >= min_task
+                       if other.context is not None and other.context.num_blocks and other.task >= min_task
                        and (other.task, other.request_id) > own]
             if not victims:
                 return False
@@ -234,7 +235,7 @@ class TextQueue:
         self._prompts.pop(request_id, None)
         building = self._building.pop(request_id, None)
         if building is not None:
-            self._manager.abandon(building.builder)  # type: ignore[attr-defined]
+            self._manager.abandon(building.builder)
         provenance: Provenance | None = None
         if request.context is not None:
             provenance = request.context.prefix.provenance

@@ -1,0 +1,56 @@
+"""Deserialisation by the definitions that a recording carries, else by those of ROS 2 itself."""
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from rosbags.serde import SerdeError
+from rosbags.typesys import (get_types_from_idl, get_types_from_msg, get_typestore, Stores,
+                             TypesysError)
+from rosbags.typesys.store import Typestore
+
+from .storage import BagError, BagMessage, StoredTopic
+
+# What parsing a definition or a damaged payload may raise; rosbags wraps only some of it.
+_BROKEN = (SerdeError, TypesysError, ValueError, LookupError, TypeError, AttributeError,
+           AssertionError, ArithmeticError, MemoryError, RecursionError)
+_IDL_RULE = '=' * 80 + '\n'
+
+
+class MessageTypes:
+    """Message classes by type name, made when they are first needed.
+
+    A definition that cannot be parsed (a service event, say) spoils only its own type.
+    """
+
+    def __init__(self, topics: Iterable[StoredTopic]) -> None:
+        self._defined = {topic.msgtype: topic for topic in topics if topic.definition}
+        self._stores: dict[str, Typestore] = {}
+
+    def deserialize(self, message: BagMessage) -> Any:
+        """Return a dataclass with the message's fields; arrays are ndarrays.
+
+        :raises BagError: the type is unknown, or the bytes are not one of it.
+        """
+        try:
+            store = self._stores.get(message.msgtype)
+            if store is None:
+                store = self._stores[message.msgtype] = self._make_store(message.msgtype)
+            return store.deserialize_cdr(message.data, message.msgtype)
+        except _BROKEN as error:
+            reason = ' '.join(f'{type(error).__name__} {error}'.split())[:200]
+            raise BagError(message.topic, f'a {message.msgtype} message', reason) from None
+
+    def _make_store(self, msgtype: str) -> Typestore:
+        topic = self._defined.get(msgtype)
+        if topic is None:
+            return get_typestore(Stores.ROS2_KILTED)
+        store = get_typestore(Stores.EMPTY)
+        if topic.definition_format == 'ros2msg':
+            store.register(get_types_from_msg(topic.definition, msgtype))
+            return store
+        text = topic.definition
+        parts = text.split(_IDL_RULE)[1:] if text.startswith(f'{_IDL_RULE}IDL: ') else [f'\n{text}']
+        for part in parts:
+            store.register(get_types_from_idl(part.split('\n', 1)[1]))
+        return store

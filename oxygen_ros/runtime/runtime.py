@@ -1,0 +1,168 @@
+"""Everything that runs on the robot except ROS: engine thread, tick, chunk buffer, sensors; the node only adds I/O."""
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+import itertools
+import time
+
+from ..control.arming import Arming
+from ..control.chunk_buffer import ChunkBuffer
+from ..control.limits import JointLimits
+from ..control.tick import ControlTick, Decision, TickConfig
+from ..engine.config import EngineConfig
+from ..engine.constraint import TokenConstraint
+from ..engine.cost_model import CostModel, OnlineCostModel
+from ..engine.engine import Engine, EngineEvent
+from ..engine.memory_report import MemoryReport, memory_report
+from ..engine.model import VLAModel
+from ..types import ActionChunk, FinishReason, SamplingParams, TaskType
+from .engine_thread import EngineThread, SteadyWorkClock
+from .sensor_hub import SensorConfig, SensorHub
+from .tick_thread import TickThread
+from .warm_up import warm_up
+
+# The tick falls this long before an action pass is due: the engine is quiet then (safety threshold), so that neither
+# a slice nor a pass holds the interpreter when a target has to go out.
+TICK_LEAD_NS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeConfig:
+    """All settings below ROS."""
+
+    sensors: SensorConfig
+    tick: TickConfig
+    limits: JointLimits
+    engine: EngineConfig = field(default_factory=EngineConfig)
+    blend_s: float = 0.1  # longest fade from one chunk to the next
+    own_tick: bool = True  # False: a tick elsewhere plays the chunks
+
+
+class Runtime:
+    """One robot's engine and tick.
+
+    Made at configure (allocates and warms up), started at activate. `drain` gives out what the engine produced, in
+    order, to whoever `on_outbox` woke; `on_target` is called in the tick's thread in every tick.
+
+    :param on_target: takes (decision, lateness in ns) of each tick; must return at once.
+    :param on_outbox: wakes the reader of `drain`; called in the engine's thread, must return at once.
+    """
+
+    def __init__(self, config: RuntimeConfig, model: VLAModel, on_target: Callable[[Decision, int], None],
+                 on_outbox: Callable[[], None] = lambda: None, cost_model: CostModel | None = None) -> None:
+        self.config = config
+        self.model = model
+        self.faults: deque[str] = deque(maxlen=16)  # tracebacks, newest last
+        self.started_ns = 0
+        self._on_target = on_target
+        self._on_outbox = on_outbox
+        self._outbox: deque[EngineEvent] = deque()
+        self._request_ids = itertools.count(1)
+        self.sensors = SensorHub(config.sensors)
+        self.buffer = ChunkBuffer(config.tick.num_joints, config.tick.period_ns, round(config.blend_s * 1e9))
+        self.arming = Arming()
+        self.tick = ControlTick(config.tick, config.limits, self.buffer, self.arming)
+        cost_model = OnlineCostModel() if cost_model is None else cost_model
+        self.cost_model = cost_model
+        self.engine = Engine(model, config.engine, SteadyWorkClock(), cost_model, self.sensors, self._emit,
+                             lambda: self._engine_thread.poll())
+        self._engine_thread = EngineThread(self.engine, self._on_fault)
+        self.sensors.wake = self._engine_thread.wake
+        self._tick_thread: TickThread | None = None
+        self._ticks_before = 0
+        warm_up(self.engine, config.sensors.cameras, model.spec.action_dim)
+
+    # Life.
+
+    def activate(self) -> None:
+        """Start the engine and the tick; the first targets start from the measured joints."""
+        self._outbox.clear()
+        self.engine.action.epoch = self.buffer.reset()
+        self.tick.restart()
+        period_ns = self.config.tick.period_ns
+        self.started_ns = time.monotonic_ns() + period_ns
+        self._engine_thread.start(self.started_ns + TICK_LEAD_NS)
+        if self.config.own_tick:
+            self._tick_thread = TickThread(period_ns, self._run_tick, start_ns=self.started_ns)
+            self._tick_thread.start()
+
+    def deactivate(self) -> bool:
+        """Stop both; every live request ends. False: the engine did not stop in time."""
+        if self._tick_thread is not None:
+            self._tick_thread.stop()
+            self._tick_thread = None
+        stopped = self._engine_thread.stop()
+        self.sensors.clear()
+        return stopped
+
+    @property
+    def tick_thread(self) -> TickThread | None:
+        """The tick's thread while active."""
+        return self._tick_thread
+
+    @property
+    def engine_thread(self) -> EngineThread:
+        """The engine's thread."""
+        return self._engine_thread
+
+    def _run_tick(self, tick: int, deadline_ns: int) -> None:
+        decision = self.tick.decide(tick, deadline_ns, self.sensors.newest_state())
+        self._on_target(decision, time.monotonic_ns() - deadline_ns)
+
+    # Results.
+
+    def _emit(self, event: EngineEvent) -> None:
+        if isinstance(event, ActionChunk):
+            self.buffer.add(event)
+        self._outbox.append(event)
+        self._on_outbox()
+
+    def _on_fault(self, report: str) -> None:
+        self.faults.append(report)
+        self._on_outbox()
+
+    def drain(self) -> list[EngineEvent]:
+        """Return what the engine produced since the last call, in order."""
+        events = []
+        while self._outbox:
+            events.append(self._outbox.popleft())
+        return events
+
+    # Requests, from any thread.
+
+    def submit_text(self, task: TaskType, prompt: str, sampling: SamplingParams,
+                    constraint: TokenConstraint | None = None) -> int:
+        """Post a text request; return its id. It ends in exactly one TextResult."""
+        request_id = next(self._request_ids)
+        self._engine_thread.post(
+            lambda engine: engine.submit_text(request_id, task, prompt, sampling, constraint))
+        return request_id
+
+    def cancel_text(self, request_id: int, reason: FinishReason = FinishReason.CANCELLED, message: str = '') -> None:
+        """Post the end of a text request; nothing happens if it has ended."""
+        self._engine_thread.post(lambda engine: _end(engine, request_id, reason, message))
+
+    def set_instruction(self, instruction: str) -> None:
+        """Post a new instruction, in force from the next observation on."""
+        self._engine_thread.post(lambda engine: engine.set_instruction(instruction))
+
+    def reset(self) -> None:
+        """Drop chunks, prefix and sensor data: time jumped."""
+        epoch = self.buffer.reset()
+        self.sensors.clear()
+
+        def command(engine: Engine) -> None:
+            engine.action.epoch = epoch
+            engine.reset_observations()
+
+        self._engine_thread.post(command)
+
+    def memory_report(self) -> MemoryReport:
+        """Return how the KV cache is used; read without a lock, so counts may be of two neighbouring moments."""
+        return memory_report(self.engine.manager, time.monotonic_ns())
+
+
+def _end(engine: Engine, request_id: int, reason: FinishReason, message: str) -> None:
+    engine.cancel_text(request_id, reason, message)
