@@ -1,4 +1,4 @@
-"""Random attention batches: a store with NaN in every dead row, and the answer by dense softmax."""
+"""Attention batches in a store whose dead rows are NaN, and their answer by dense softmax."""
 from dataclasses import dataclass
 import math
 import random
@@ -136,7 +136,7 @@ def make_batch(heads: Heads, tasks: list[Task], prefixes: list[int], block_size:
 
 def robot_batch(seed: int = 0, dtype: torch.dtype = torch.float32,
                 heads: Heads = Heads(4, 1, 32)) -> Batch:
-    """Return the batch of the product: an action, texts on two prefixes, a prompt, a dense read."""
+    """Return what a robot runs: an action, texts on two prefixes, a prompt, a dense read."""
     return make_batch(heads, [
         Task(17, BIDIRECTIONAL, num_own=7, prefix=1, scattered=False),
         Task(1, CAUSAL, num_own=30, prefix=0),

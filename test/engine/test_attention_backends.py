@@ -188,7 +188,7 @@ def test_speed_is_compared_for_every_prefix_and_kind_of_batch():
 @pytest.mark.skipif(not torch.cuda.is_available(), reason='needs a CUDA device')
 @pytest.mark.parametrize('heads', [TINY, Heads(8, 2, 64), Heads(4, 4, 40)])
 @pytest.mark.parametrize(('dtype', 'tolerance'), [
-    (torch.float32, 1e-5), (torch.bfloat16, 2e-2), (torch.float16, 2e-3), (torch.float64, 1e-12)])
+    (torch.float32, 2e-5), (torch.bfloat16, 2e-2), (torch.float16, 4e-3), (torch.float64, 1e-12)])
 def test_sdpa_on_a_gpu_equals_dense_softmax(heads, dtype, tolerance):
     batch = robot_batch(heads=heads, dtype=dtype)
     expected_out, expected_lse = batch.expected()

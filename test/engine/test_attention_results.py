@@ -1,4 +1,5 @@
 """What attention returns: both backends against dense softmax, and what must never matter."""
+from dataclasses import replace
 import math
 
 from hypothesis import given, settings, strategies as st
@@ -10,7 +11,8 @@ from attention_cases import (Batch, BIDIRECTIONAL, CAUSAL, Heads, make_batch, PR
 from oxygen_ros.engine.attention import create_backend
 
 BACKENDS = ('reference', 'sdpa')
-HEADS = (Heads(4, 1, 32), Heads(4, 2, 16), Heads(4, 4, 8), Heads(6, 3, 24), Heads(1, 1, 8))
+TINY = Heads(4, 1, 32)
+HEADS = (TINY, Heads(4, 2, 16), Heads(4, 4, 8), Heads(6, 3, 24), Heads(1, 1, 8))
 
 
 @st.composite
@@ -129,20 +131,35 @@ def test_a_request_gone_nan_harms_no_other(name):
 def test_a_plan_serves_pass_after_pass_and_layer_after_layer(name):
     tasks = [Task(5, BIDIRECTIONAL, 2, 0, scattered=False), Task(1, CAUSAL, 4, 0),
              Task(1, CAUSAL, 6, 0)]
-    layers = [make_batch(HEADS[0], tasks, [20], seed=3, num_layers=3, layer=layer)
+    layers = [make_batch(TINY, tasks, [20], seed=3, num_layers=3, layer=layer)
               for layer in range(3)]
     store = torch.stack([batch.kv[layer] for layer, batch in enumerate(layers)])
-    backend = create_backend(name, store, HEADS[0].num_heads)
+    backend = create_backend(name, store, TINY.num_heads)
     plan = backend.plan(layers[0].spans)
     expected = layers[0].expected()[0]
     for layer in (0, 1, 2, 0, 1):
         batch = layers[layer]
         assert_close(backend.run(plan, layer, batch.q, batch.k, batch.v)[0], expected)
         assert_close(backend.attend(plan, layer, batch.q, batch.k, batch.v), expected)
-    again = make_batch(HEADS[0], tasks, [20], seed=4, layout_seed=3)  # other values, same places
+    again = make_batch(TINY, tasks, [20], seed=4, layout_seed=3)  # other values, same places
     store[1] = again.kv[0]
     assert again.spans == layers[0].spans
     assert_close(backend.attend(plan, 1, again.q, again.k, again.v), again.expected()[0])
+
+
+def test_a_slot_may_hold_prefixes_of_any_length_one_after_another():
+    block_size, task = 4, Task(2, CAUSAL, 1, 0)
+    store = torch.full((1, 2, 40, block_size, 1, 32), math.nan)
+    backend = create_backend('sdpa', store, TINY.num_heads)
+    for length in (*range(1, 80), *range(80, 0, -1)):
+        batch = make_batch(TINY, [task], [length], block_size, seed=length, layout_seed=0)
+        span, = batch.spans
+        rows = batch.kv.flatten(2, 3)[:, :, span.prefix_block * block_size:][:, :, :length]
+        store.fill_(math.nan).flatten(2, 3)[:, :, 4:4 + length] = rows
+        store[:, :, 30] = batch.kv[:, :, span.block_table[0]]
+        span = replace(span, prefix_block=1, block_table=(30,))
+        out = backend.attend(backend.plan([span]), 0, batch.q, batch.k, batch.v)
+        assert_close(out, batch.expected()[0])
 
 
 def test_inputs_may_be_strided_views_of_a_fused_projection():
@@ -159,7 +176,7 @@ def test_inputs_may_be_strided_views_of_a_fused_projection():
 
 @pytest.mark.parametrize('name', BACKENDS)
 def test_scores_of_any_size_do_not_overflow(name):
-    batch = make_batch(HEADS[0], [Task(4, CAUSAL, 5, 0), Task(1, CAUSAL, 2, 0)], [30])
+    batch = make_batch(TINY, [Task(4, CAUSAL, 5, 0), Task(1, CAUSAL, 2, 0)], [30])
     batch.q *= 1e4
     out, lse = run(name, batch)
     assert out.isfinite().all()
