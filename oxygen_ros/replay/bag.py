@@ -32,8 +32,8 @@ class Topic:
 class Bag:
     """An open recording; close it, or use it in a `with` statement. One thread at a time.
 
-    Damage that shows only while reading (a chunk with a wrong checksum) is stepped over and appears
-    in `damage` and `num_lost` from then on.
+    Damage that shows only while reading (a chunk with a wrong checksum) is stepped over and
+    appears in `damage` and `num_lost` from then on.
     """
 
     def __init__(self, path: Path, storages: list[Storage], container: Container,

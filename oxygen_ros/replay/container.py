@@ -1,4 +1,4 @@
-"""Finds and opens the storage files of a recording: a folder or a file, with metadata or without."""
+"""Finds the storage files of a recording, a folder or a file, and opens them by content."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field

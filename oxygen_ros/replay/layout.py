@@ -1,4 +1,4 @@
-"""What a recording holds for the robot: cameras, joints, instruction; and the topics they play on."""
+"""What a recording holds for the robot (cameras, joints, instruction) and where it plays."""
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -39,24 +39,29 @@ class CameraTopic:
 class BagLayout:
     """Which topics of a recording are played, and what they hold."""
 
-    cameras: tuple[CameraTopic, ...]  # by name
+    camera_topics: tuple[CameraTopic, ...]  # by the camera's name
     joint_topic: str  # empty: none
     joint_names: tuple[str, ...]
     instruction_topic: str  # empty: none
     instruction: str  # the first one
     duration_s: float
     rates_hz: dict[str, float]  # mean rate of every topic of the recording
-    ignored: dict[str, str] = field(default_factory=dict)  # topics that are not played: their type
+    ignored: dict[str, str] = field(default_factory=dict)  # type by topic that is not played
+
+    @property
+    def cameras(self) -> tuple[str, ...]:
+        """The cameras' names, sorted."""
+        return tuple(camera.camera for camera in self.camera_topics)
 
     @property
     def compressed(self) -> dict[str, bool]:
         """Whether a camera's images are compressed, by its name."""
-        return {camera.camera: camera.compressed for camera in self.cameras}
+        return {camera.camera: camera.compressed for camera in self.camera_topics}
 
     @property
     def topics(self) -> dict[str, str]:
         """Topic of the recording to the relative topic it is played on."""
-        played = {camera.topic: camera.plays_on for camera in self.cameras}
+        played = {camera.topic: camera.plays_on for camera in self.camera_topics}
         if self.joint_topic:
             played[self.joint_topic] = 'joint_states'
         if self.instruction_topic:
@@ -75,18 +80,15 @@ def camera_name(topic: str) -> str:
 def discover(bag: Bag) -> BagLayout:
     """Find the cameras, joints and instruction of a recording.
 
-    Of a camera that was recorded raw and compressed, what has more messages is played. Depth images
-    are left out where there are colour images.
+    Of a camera that was recorded raw and compressed, what has more messages is played. Depth
+    images are left out where there are colour images.
 
-    :raises BagError: no messages, or no camera.
+    :raises BagError: there are no messages.
     """
     topics = [topic for topic in bag.topics if topic.count]
     if not topics:
         raise BagError(bag.path, 'a recording with messages', 'one without any')
     images = [topic for topic in topics if topic.msgtype in (IMAGE, COMPRESSED_IMAGE)]
-    if not images:
-        kinds = ', '.join(sorted({topic.msgtype for topic in topics}))
-        raise BagError(bag.path, f'image topics ({IMAGE} or {COMPRESSED_IMAGE})', f'only {kinds}')
     joints = max((topic for topic in topics if topic.msgtype == JOINT_STATE), default=None,
                  key=lambda topic: (topic.name.endswith('/joint_states'), topic.count))
     text = max((topic for topic in topics if topic.msgtype == STRING
@@ -101,7 +103,7 @@ def discover(bag: Bag) -> BagLayout:
                     for name, topic in sorted(_choose(colour).items()))
     played = {camera.topic for camera in cameras} | {topic.name for topic in others}
     return BagLayout(
-        cameras=cameras,
+        camera_topics=cameras,
         joint_topic=joints.name if joints else '',
         joint_names=tuple(getattr(first.get(joints.name), 'name', ())) if joints else (),
         instruction_topic=text.name if text else '',
@@ -135,7 +137,7 @@ def _first_messages(bag: Bag, topics: Iterable[Topic]) -> dict[str, Any]:
 
 
 def _is_depth(image: Any) -> bool:
-    encoding = getattr(image, 'encoding', None) or getattr(image, 'format', '')
+    encoding = str(getattr(image, 'encoding', '') or getattr(image, 'format', ''))
     return encoding.split(';')[0].strip() in DEPTH_ENCODINGS or 'compressedDepth' in encoding
 
 

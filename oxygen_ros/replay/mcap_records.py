@@ -1,4 +1,4 @@
-"""The few MCAP records that reading needs, parsed so that a cut-off chunk still gives its beginning."""
+"""The few MCAP records that reading needs; of a chunk that is cut off, its beginning."""
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -9,15 +9,15 @@ import lz4.frame
 import zstandard
 
 MAGIC = b'\x89MCAP0\r\n'
-SCHEMA, CHANNEL, MESSAGE, CHUNK, MESSAGE_INDEX, DATA_END, FOOTER = 0x03, 0x04, 0x05, 0x06, 0x07, 0x0F, 0x02
+FOOTER, SCHEMA, CHANNEL, MESSAGE, CHUNK, MESSAGE_INDEX, DATA_END = 2, 3, 4, 5, 6, 7, 15
 
 RECORD_HEAD = struct.Struct('<BQ')  # opcode, length of the body
 MESSAGE_HEAD = struct.Struct('<HIQQ')  # channel, sequence, log time, publish time
-_CHUNK_HEAD = struct.Struct('<QQQII')  # start, end, uncompressed size, CRC, length of the next string
+_CHUNK_HEAD = struct.Struct('<QQQII')  # start, end, uncompressed size, CRC, length of a string
 
 # What the decompressors and the parsing raise over damaged bytes.
-BROKEN = (zstandard.ZstdError, RuntimeError, EOFError, ValueError, KeyError, struct.error, MemoryError,
-          OverflowError)
+BROKEN = (zstandard.ZstdError, RuntimeError, EOFError, ValueError, KeyError, struct.error,
+          MemoryError, OverflowError)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""MCAP files: by their index when that is sound, else by a scan that keeps what lies before the damage."""
+"""MCAP files: by their index when that is sound, else by a scan of what there is."""
 from __future__ import annotations
 
 from collections import Counter
@@ -76,7 +76,8 @@ class McapStorage:
                 schema, topic, _ = self._channels[channel]
                 if stamp_ns >= start_ns and topic in topics:
                     number += 1
-                    message = BagMessage(stamp_ns, topic, self._schemas.get(schema, ('',))[0], data)
+                    msgtype = self._schemas.get(schema, ('',))[0]
+                    message = BagMessage(stamp_ns, topic, msgtype, data)
                     heapq.heappush(waiting, (stamp_ns, number, message))
         while waiting:
             yield heapq.heappop(waiting)[2]
@@ -106,7 +107,8 @@ class McapStorage:
             definition = schema.data.decode(errors='replace')
             self._schemas[schema.id] = (schema.name, schema.encoding, definition)
         for channel in summary.channels.values():
-            self._channels[channel.id] = (channel.schema_id, channel.topic, channel.message_encoding)
+            self._channels[channel.id] = (channel.schema_id, channel.topic,
+                                          channel.message_encoding)
         self._segments = [
             Segment(index.chunk_start_offset, index.chunk_length, index.message_start_time,
                     index.message_end_time, index_length=index.message_index_length)
@@ -181,7 +183,8 @@ class McapStorage:
             records = self._read_records(segment)
         except (OSError, *BROKEN) as error:
             lost = self._num_indexed(segment)
-            self.damage.setdefault(segment.offset, (f'chunk at byte {segment.offset}: {error}', lost))
+            self.damage.setdefault(segment.offset,
+                                   (f'chunk at byte {segment.offset}: {error}', lost))
             return
         num_messages = 0
         for opcode, begin, end in walk(records):

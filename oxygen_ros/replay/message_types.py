@@ -50,7 +50,8 @@ class MessageTypes:
             store.register(get_types_from_msg(topic.definition, msgtype))
             return store
         text = topic.definition
-        parts = text.split(_IDL_RULE)[1:] if text.startswith(f'{_IDL_RULE}IDL: ') else [f'\n{text}']
+        several = text.startswith(f'{_IDL_RULE}IDL: ')
+        parts = text.split(_IDL_RULE)[1:] if several else [f'\n{text}']
         for part in parts:
             store.register(get_types_from_idl(part.split('\n', 1)[1]))
         return store

@@ -1,4 +1,4 @@
-"""Reads a recording ahead of its playing, so that the disk and decompression never delay a message."""
+"""Reads a recording ahead of its playing, so that no message waits for the disk."""
 from __future__ import annotations
 
 from collections import deque
@@ -12,8 +12,8 @@ from .storage import BagError, BagMessage
 class ReadAhead:
     """Iterates over messages that another thread reads, at most `max_bytes` ahead.
 
-    Use it in a `with` statement: leaving it ends the thread. The iterator belongs to one thread; what
-    the source raises is raised there, after the messages read before it.
+    Use it in a `with` statement: leaving it ends the thread. The iterator belongs to one thread;
+    what the source raises is raised there, after the messages read before it.
     """
 
     def __init__(self, source: Iterator[BagMessage], max_bytes: int = 32 << 20) -> None:

@@ -1,10 +1,10 @@
-"""Header stamps of recorded messages moved to the time of playing, without deserialising anything."""
+"""Header stamps of recorded messages moved to the time of playing, as bytes."""
 from __future__ import annotations
 
 import struct
 
-# A message that begins with a std_msgs/Header has its stamp right behind the 4 bytes that say how the
-# rest is encoded; bit 0 of the second of those is set for little-endian.
+# A message that begins with a std_msgs/Header has its stamp right behind the 4 bytes that say how
+# the rest is encoded; bit 0 of the second of those is set for little-endian.
 _STAMP_OFFSET = 4
 _STAMP = (struct.Struct('>iI'), struct.Struct('<iI'))
 _SECOND = 1_000_000_000
@@ -29,10 +29,10 @@ def write_stamp(data: bytes, stamp_ns: int) -> bytes:
 class StampShift:
     """Moves the stamps of one recording to now; the spacing, and skews between cameras, are kept.
 
-    `begin_loop` fixes the offset once for a run through the recording, so that stamps of a later run
-    lie behind all of an earlier one. A stamp of 0 means 'not set' and stays. Where the recording's
-    stamps are of another clock than its times of recording (a simulator's), the distance of the first
-    one is taken out of all.
+    `begin_loop` fixes the offset once for a run through the recording, so that stamps of a later
+    run lie behind all of an earlier one. A stamp of 0 means 'not set' and stays. Where the
+    recording's stamps are of another clock than its times of recording (a simulator's), the
+    distance of the first one is taken out of all.
 
     :param start_ns: the time of recording that plays at once (ROS time).
     :param rate: seconds of the recording that play in a second.

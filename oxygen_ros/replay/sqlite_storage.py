@@ -51,8 +51,8 @@ class SqliteStorage:
         last = (start_ns - 1, MAX_NS)
         if self._salvaged is None:
             marks = ','.join('?' * len(ids))
-            query = (f'SELECT timestamp, id, topic_id, data FROM messages WHERE topic_id IN ({marks}) '
-                     'AND timestamp >= ? ORDER BY timestamp, id')
+            query = ('SELECT timestamp, id, topic_id, data FROM messages '
+                     f'WHERE topic_id IN ({marks}) AND timestamp >= ? ORDER BY timestamp, id')
             try:
                 for stamp_ns, key, topic_id, data in self._db.execute(query, (*ids, start_ns)):
                     last = (stamp_ns, key)
@@ -77,8 +77,8 @@ class SqliteStorage:
     def _connect(self, path: Path) -> sqlite3.Connection:
         journal = path.with_name(path.name + '-wal')
         if self._copy is None and journal.exists() and journal.stat().st_size:
-            # A recording that was not closed: its newest messages are in the journal, and SQLite must
-            # be able to write to read it.
+            # A recording that was not closed: its newest messages are in the journal, and SQLite
+            # must be able to write to read it.
             path = self._copy_to_temporary(path)
             shutil.copyfile(journal, path.with_name(path.name + '-wal'))
         mode = 'immutable=1' if self._copy is None else 'mode=rw'

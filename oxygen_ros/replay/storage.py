@@ -45,7 +45,7 @@ class Storage(Protocol):
     start_ns: int  # first and last message; MAX_NS and 0 without any
     end_ns: int
     num_expected: int | None  # messages that the file says it holds; None: it cannot say
-    damage: dict[int, tuple[str, int]]  # by place in the file: what is wrong, messages lost (if known)
+    damage: dict[int, tuple[str, int]]  # by place in the file: what is wrong, messages lost
 
     def messages(self, topics: frozenset[str], start_ns: int) -> Iterator[BagMessage]:
         """Yield in order of time what is recorded at `start_ns` or later, past any damage."""

@@ -1,0 +1,1 @@
+"""Recordings: read, understood, played again. No ROS installation is needed to read them."""
