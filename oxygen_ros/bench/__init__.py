@@ -1,0 +1,1 @@
+"""The benchmark: rows and loads of one run, side by side."""

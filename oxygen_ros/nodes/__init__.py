@@ -1,0 +1,1 @@
+"""The ROS nodes: with rqt/ the only place that imports rclpy."""

@@ -1,0 +1,1 @@
+"""The latency monitor: a plain Qt widget and a thin rqt plugin."""

@@ -1,0 +1,1 @@
+"""The threads: engine, tick, ingest and writer around the layers below."""
