@@ -10,6 +10,7 @@ import time
 from ..control.arming import Arming
 from ..control.chunk_buffer import ChunkBuffer
 from ..control.limits import JointLimits
+from ..control.realtime import RealtimeSettings
 from ..control.tick import ControlTick, Decision, TickConfig
 from ..engine.config import EngineConfig
 from ..engine.constraint import TokenConstraint
@@ -37,6 +38,7 @@ class RuntimeConfig:
     limits: JointLimits
     engine: EngineConfig = field(default_factory=EngineConfig)
     blend_s: float = 0.1  # longest fade from one chunk to the next
+    realtime: RealtimeSettings | None = None  # of the tick's thread
     own_tick: bool = True  # False: a tick elsewhere plays the chunks
 
 
@@ -71,7 +73,6 @@ class Runtime:
         self._engine_thread = EngineThread(self.engine, self._on_fault)
         self.sensors.wake = self._engine_thread.wake
         self._tick_thread: TickThread | None = None
-        self._ticks_before = 0
         warm_up(self.engine, config.sensors.cameras, model.spec.action_dim)
 
     # Life.
@@ -85,8 +86,8 @@ class Runtime:
         self.started_ns = time.monotonic_ns() + period_ns
         self._engine_thread.start(self.started_ns + TICK_LEAD_NS)
         if self.config.own_tick:
-            self._tick_thread = TickThread(period_ns, self._run_tick, start_ns=self.started_ns)
-            self._tick_thread.start()
+            self._tick_thread = TickThread(period_ns * 1e-9, self._run_tick, realtime=self.config.realtime)
+            self._tick_thread.start(self.started_ns)
 
     def deactivate(self) -> bool:
         """Stop both; every live request ends. False: the engine did not stop in time."""
@@ -107,7 +108,7 @@ class Runtime:
         """The engine's thread."""
         return self._engine_thread
 
-    def _run_tick(self, tick: int, deadline_ns: int) -> None:
+    def _run_tick(self, deadline_ns: int, tick: int) -> None:
         decision = self.tick.decide(tick, deadline_ns, self.sensors.newest_state())
         self._on_target(decision, time.monotonic_ns() - deadline_ns)
 
