@@ -1,7 +1,10 @@
 """One prefix, many readers: what they read is right, and is the same storage."""
+from collections import Counter
+import gc
 import hashlib
 
 import numpy as np
+import psutil
 import pytest
 import torch
 
@@ -165,19 +168,34 @@ def test_the_sdpa_path_copies_no_prefix():
 
 def test_a_thousand_chunks_and_a_hundred_requests_grow_nothing():
     harness = Harness()
-    data = harness.engine.manager.cache.data
-    pointer = data.data_ptr()
+    pointer = harness.engine.manager.cache.data.data_ptr()
     pages = set()
-    for cycle in range(1000):
-        if cycle % 10 == 0:
-            harness.ask(f'question {cycle}', max_tokens=4)
-        harness.cycle()
-        pages.add(tuple(harness.engine.action.ready.context.block_table) if harness.engine.action.ready else ())
+    counts = Counter()
+
+    def run(num_cycles):
+        for cycle in range(num_cycles):
+            if cycle % 10 == 0:
+                harness.ask(f'question {cycle % 50}', max_tokens=4)
+            harness.cycle()
+            ready = harness.engine.action.ready
+            pages.add(ready.context.block_table if ready else ())
+            counts.update(type(event).__name__ for event in harness.events)
+            harness.events.clear()
+
+    run(300)
+    gc.collect()
+    before = psutil.Process().memory_info().rss
+    counts.clear()
+    run(1050)
     harness.finish_text()
-    harness.engine.stop()
-    assert len(harness.results) == 100
-    assert len(harness.chunks) > 900
+    gc.collect()
+    growth = psutil.Process().memory_info().rss - before
+    assert counts['ActionChunk'] >= 1000
+    assert counts['TextResult'] >= 100
     assert harness.engine.manager.cache.data.data_ptr() == pointer
     assert len(pages - {()}) <= 3  # action pages go round, they do not grow
+    assert growth < 1 << 20
+    harness.engine.stop()
     pool = harness.engine.manager.pool
     assert pool.num_owned == pool.num_shared == 0
+    assert pool.num_free == pool.num_blocks
