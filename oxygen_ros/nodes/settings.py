@@ -1,0 +1,173 @@
+"""From parameter values to the frozen settings of every part."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..control import ActuationMode, JointLimits, RealtimeSettings, TickConfig
+from ..engine.action_runner import ActionConfig, ActionMode
+from ..engine.config import Batching, EngineConfig, Policy
+from ..engine.manager import KVConfig
+from ..engine.scheduler import SchedulerConfig
+from ..memory.scene_grammar import SceneFormat
+from ..memory.scene_graph import GraphRules
+from ..memory.vocabulary import load_vocabulary, SceneVocabulary
+from ..runtime.runtime import RuntimeConfig
+from ..runtime.sensor_hub import SensorConfig
+from .parameter_spec import Value
+from .parameters import ParameterError
+
+
+@dataclass(frozen=True, slots=True)
+class DialogueSettings:
+    """How goals are taken."""
+
+    max_tokens: int
+    max_concurrent: int
+    policy: str  # queue, refuse or supersede
+    max_queued: int
+    max_prompt_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySettings:
+    """How the scene is looked at and remembered."""
+
+    period_s: float  # 0: only on request
+    prompt: str
+    scene_format: SceneFormat
+    rules: GraphRules
+
+
+@dataclass(frozen=True, slots=True)
+class DiagnosticLimits:
+    """Above (or below) what a status is a warning."""
+
+    max_jitter_p99_ms: float
+    max_held_ratio: float
+    min_camera_rate_hz: float
+    stuck_after_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSettings:
+    """Everything that the node was told, checked."""
+
+    joints: tuple[str, ...]
+    image_transport: str
+    future_tolerance_s: float
+    model_name: str
+    model_options: dict[str, Any]
+    num_threads: int
+    runtime: RuntimeConfig
+    dialogue: DialogueSettings
+    memory: MemorySettings
+    diagnostics: DiagnosticLimits
+
+
+def make_settings(values: Mapping[str, Value]) -> NodeSettings:
+    """Check all values together.
+
+    :raises ParameterError: names the parameter, what was expected and what came.
+    """
+    reader: Mapping[str, Any] = values
+    joints = _names(reader, 'joints')
+    try:
+        return NodeSettings(
+            joints=joints, image_transport=reader['image_transport'],
+            future_tolerance_s=reader['sensors.future_tolerance_s'],
+            model_name=reader['model.name'], model_options=_model_options(reader, len(joints)),
+            num_threads=reader['engine.num_threads'], runtime=_runtime(reader, len(joints)),
+            dialogue=_fields(reader, 'dialogue', DialogueSettings), memory=_memory(reader),
+            diagnostics=DiagnosticLimits(
+                reader['diagnostics.max_jitter_p99_ms'], reader['diagnostics.max_held_ratio'],
+                reader['diagnostics.min_camera_rate_hz'], reader['engine.stuck_after_s']))
+    except ValueError as error:
+        raise ParameterError(str(error)) from error
+
+
+def _names(reader: Mapping[str, Any], parameter: str) -> tuple[str, ...]:
+    """Return the names of a list, without the empty one that stands for none."""
+    names = tuple(name for name in reader[parameter] if name)
+    if parameter != 'optional_cameras' and not names:
+        raise ParameterError(f'{parameter}: expected at least one name, got none')
+    if len(set(names)) != len(names):
+        raise ParameterError(f'{parameter}: expected different names, got {list(names)}')
+    return names
+
+
+def _fields(reader: Mapping[str, Any], group: str, cls: type[Any], **more: Any) -> Any:
+    """Make a dataclass whose fields are named like the parameters of a group."""
+    given = {name: reader[f'{group}.{name}'] for name in cls.__dataclass_fields__
+             if f'{group}.{name}' in reader}
+    return cls(**given, **more)
+
+
+def _model_options(reader: Mapping[str, Any], num_joints: int) -> dict[str, Any]:
+    options = {name: reader[f'model.{name}'] for name in (
+        'device', 'dtype', 'seed', 'action_dt_s', 'prefix_scope', 'num_kv_heads',
+        'num_denoising_steps')}
+    return {**options, 'num_cameras': len(_names(reader, 'cameras')), 'num_joints': num_joints}
+
+
+def _runtime(reader: Mapping[str, Any], num_joints: int) -> RuntimeConfig:
+    return RuntimeConfig(
+        sensors=_fields(reader, 'sensors', SensorConfig, cameras=_names(reader, 'cameras'),
+                        optional_cameras=_names(reader, 'optional_cameras')),
+        tick=tick_config(reader, num_joints), limits=joint_limits(reader, num_joints),
+        engine=_engine(reader), blend_s=reader['actuation.blend_s'], realtime=_realtime(reader))
+
+
+def tick_config(reader: Mapping[str, Any], num_joints: int) -> TickConfig:
+    """Return the settings of the tick."""
+    return TickConfig(
+        num_joints=num_joints, mode=ActuationMode(reader['actuation.mode']),
+        period_ns=round(1e9 / reader['actuation.rate_hz']),
+        max_observation_age_ns=round(reader['max_observation_age_ms'] * 1e6),
+        max_state_age_ns=round(reader['sensors.state_max_age_s'] * 1e9),
+        activation_ramp_ns=round(reader['actuation.activation_ramp_s'] * 1e9),
+        recovery_ramp_ns=round(reader['actuation.recovery_ramp_s'] * 1e9),
+        require_state=reader['actuation.require_state'])
+
+
+def joint_limits(reader: Mapping[str, Any], num_joints: int) -> JointLimits:
+    """Return the joints' limits; one value stands for all joints."""
+    limits: dict[str, Any] = {}
+    for name in ('min_position', 'max_position', 'max_velocity', 'max_step',
+                 'max_tracking_error'):
+        values = list(reader[f'limits.{name}'])
+        if len(values) not in (1, num_joints):
+            raise ParameterError(f'limits.{name}: expected 1 or {num_joints} values, one for each '
+                                 f'of the joints, got {len(values)}')
+        limits[name] = values[0] if len(values) == 1 else values
+    try:
+        return JointLimits.create(num_joints, **limits)
+    except ValueError as error:
+        raise ParameterError(f'limits.{error}') from error
+
+
+def _engine(reader: Mapping[str, Any]) -> EngineConfig:
+    action = ActionConfig(
+        mode=ActionMode(reader['action.mode']), period_s=1.0 / reader['actuation.rate_hz'],
+        chunk_periods=reader['action.chunk_periods'])
+    return _fields(  # type: ignore[no-any-return]
+        reader, 'engine', EngineConfig, kv=_fields(reader, 'kv', KVConfig),
+        scheduler=_fields(reader, 'scheduler', SchedulerConfig), action=action,
+        policy=Policy(reader['scheduler.policy']), batching=Batching(reader['batching']))
+
+
+def _realtime(reader: Mapping[str, Any]) -> RealtimeSettings:
+    values = {name: reader[f'realtime.{name}'] for name in RealtimeSettings.__dataclass_fields__}
+    values['cpus'] = tuple(cpu for cpu in values['cpus'] if cpu >= 0)
+    return RealtimeSettings(**values)
+
+
+def _memory(reader: Mapping[str, Any]) -> MemorySettings:
+    path = reader['memory.vocabulary_file']
+    vocabulary = load_vocabulary(path) if path else SceneVocabulary()
+    scene_format = SceneFormat(
+        _names(reader, 'cameras'), reader['memory.max_new_objects'],
+        reader['memory.max_new_relations'], reader['memory.max_attributes'], vocabulary)
+    return MemorySettings(reader['memory.period_s'], reader['memory.prompt'], scene_format,
+                          _fields(reader, 'memory', GraphRules))
