@@ -118,6 +118,10 @@ class TickStatistics:
         self._ticks += 1  # last: a reader takes only what is complete
         return on_time
 
+    def counts(self) -> tuple[int, int, int, int]:
+        """Return ticks, held, overruns and on time since activation; cheap."""
+        return self._ticks, self._held, self._overruns, self._on_time
+
     def total(self) -> TickFigures:
         """Return the figures since activation."""
         ticks = self._ticks

@@ -49,6 +49,12 @@ class Timeline:
         """Forget all entries."""
         self._written = 0
 
+    def newest(self, num_events: int) -> np.ndarray:
+        """Return the last entries, oldest first: at most [num_events, 5] int64, as in `snapshot`."""
+        written = self._written
+        first = max(0, written - min(num_events, len(self._rows)))
+        return self._rows[np.arange(first, written) % len(self._rows)]
+
     def snapshot(self) -> np.ndarray:
         """Return the entries, oldest first: [num_events, 5] int64 (kind, start, end, units, detail)."""
         if self._written <= len(self._rows):

@@ -3,14 +3,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+import gc
 import itertools
 import time
 
+from ..control import hold_reasons
 from ..control.arming import Arming
 from ..control.chunk_buffer import ChunkBuffer
 from ..control.limits import JointLimits
-from ..control.realtime import RealtimeSettings
+from ..control.realtime import apply_realtime, RealtimeReport, RealtimeSettings
 from ..control.tick import ControlTick, Decision, TickConfig
 from ..engine.config import EngineConfig
 from ..engine.constraint import TokenConstraint
@@ -38,7 +40,7 @@ class RuntimeConfig:
     limits: JointLimits
     engine: EngineConfig = field(default_factory=EngineConfig)
     blend_s: float = 0.1  # longest fade from one chunk to the next
-    realtime: RealtimeSettings | None = None  # of the tick's thread
+    realtime: RealtimeSettings | None = None  # of the process and of the tick's thread
     own_tick: bool = True  # False: a tick elsewhere plays the chunks
 
 
@@ -58,6 +60,7 @@ class Runtime:
         self.model = model
         self.faults: deque[str] = deque(maxlen=16)  # tracebacks, newest last
         self.started_ns = 0
+        self.realtime_report = RealtimeReport()
         self._on_target = on_target
         self._on_outbox = on_outbox
         self._outbox: deque[EngineEvent] = deque()
@@ -73,29 +76,58 @@ class Runtime:
         self._engine_thread = EngineThread(self.engine, self._on_fault)
         self.sensors.wake = self._engine_thread.wake
         self._tick_thread: TickThread | None = None
-        warm_up(self.engine, config.sensors.cameras, model.spec.action_dim)
+        self.warm_up_s = warm_up(self.engine, config.sensors.cameras, model.spec.action_dim)
 
     # Life.
 
     def activate(self) -> None:
-        """Start the engine and the tick; the first targets start from the measured joints."""
+        """Start the engine and the tick; the first targets start from the measured joints, all counts from zero."""
         self._outbox.clear()
+        self.engine.reset_statistics()
+        self.sensors.restart()
         self.engine.action.epoch = self.buffer.reset()
         self.tick.restart()
+        thread_settings = self._apply_process_settings()
         period_ns = self.config.tick.period_ns
         self.started_ns = time.monotonic_ns() + period_ns
         self._engine_thread.start(self.started_ns + TICK_LEAD_NS)
         if self.config.own_tick:
-            self._tick_thread = TickThread(period_ns * 1e-9, self._run_tick, realtime=self.config.realtime)
+            self._tick_thread = TickThread(period_ns * 1e-9, self._run_tick, realtime=thread_settings)
             self._tick_thread.start(self.started_ns)
+            thread_items = self._tick_thread.realtime_report.items
+            self.realtime_report = RealtimeReport((*self.realtime_report.items, *thread_items))
 
-    def deactivate(self) -> bool:
-        """Stop both; every live request ends. False: the engine did not stop in time."""
+    def _apply_process_settings(self) -> RealtimeSettings | None:
+        """Apply what concerns the whole process before the first deadline is set: it takes longer than a tick.
+
+        Return what is left for the tick's own thread.
+        """
+        settings = self.config.realtime
+        if settings is None:
+            return None
+        self.realtime_report = apply_realtime(replace(settings, fifo_priority=0, cpus=()))
+        if not settings.fifo_priority and not settings.cpus:
+            return None
+        return replace(settings, lock_memory=False, freeze_gc=False, disable_gc=False)
+
+    def deactivate(self, reason: str = hold_reasons.DEACTIVATED, timeout_s: float = 5.0) -> bool:
+        """Stop the tick, give out a last target that holds, stop the engine; every live request ends.
+
+        :param reason: of the hold.
+        :return: False: the engine did not stop in time.
+        """
         if self._tick_thread is not None:
-            self._tick_thread.stop()
-            self._tick_thread = None
-        stopped = self._engine_thread.stop()
+            thread, self._tick_thread = self._tick_thread, None
+            thread.stop()
+            self._on_target(
+                self.tick.hold(thread.num_ticks + thread.num_overruns, time.monotonic_ns(), reason), 0)
+        stopped = self._engine_thread.stop(timeout_s)
         self.sensors.clear()
+        settings = self.config.realtime
+        if settings is not None and settings.freeze_gc:
+            gc.unfreeze()  # or what is freed from now on, such as a whole KV cache at cleanup, would stay
+        if settings is not None and settings.disable_gc:
+            gc.enable()
         return stopped
 
     @property

@@ -78,6 +78,13 @@ class SensorHub:
         self._state = None
         self._first_new_ns = None
 
+    def restart(self) -> None:
+        """Forget what was received, and count from zero: a new activation."""
+        self.clear()
+        self.num_frames = dict.fromkeys(self.config.cameras, 0)
+        self.skew_refused = 0
+        self._num_observations = 0
+
     def frame(self, camera: str) -> CameraFrame | None:
         """Return a camera's newest image."""
         return self._frames[camera]
