@@ -3,17 +3,12 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import NamedTuple
 
 from . import hold_reasons
 from .clock import NS_PER_MS, NS_PER_S
-from .seam import Seam
+from .seam import mix, Seam
 from ..types import ActionChunk
-
-Float64Array: TypeAlias = NDArray[np.float64]
 
 MAX_LIVE_CHUNKS = 3  # the newest, the one it replaces, and one still fading before that
 MAX_PENDING_CHUNKS = 8  # between two ticks; beyond it the oldest makes room
@@ -22,7 +17,7 @@ MAX_PENDING_CHUNKS = 8  # between two ticks; beyond it the oldest makes room
 class Sample(NamedTuple):
     """The target at one time; the newest chunk comes first."""
 
-    values: Float64Array  # [num_joints]; empty when `fault` is set
+    values: list[float]  # [num_joints], not to be written to; empty when `fault` is set
     chunk_ids: tuple[int, ...]
     observation_ids: tuple[int, ...]
     weights: tuple[float, ...]  # of the chunks, each above 0; they sum to 1
@@ -139,19 +134,20 @@ class ChunkBuffer:
     def _blend(self, t_ns: int) -> Sample:
         chunks: list[Seam] = []
         weights: list[float] = []
-        values = np.zeros(self.num_joints)
         rest = 1.0
         for index in range(len(self._seams) - 1, -1, -1):
             seam = self._seams[index]
             share = rest if index == 0 else rest * seam.weight_at(t_ns)
             if share > 0.0:
-                values += seam.values_at(t_ns) * share
                 chunks.append(seam)
                 weights.append(share)
             rest -= share
             if rest <= 0.0:
                 del self._seams[:index]
                 break
+        values = chunks[-1].values_at(t_ns)
+        for seam in reversed(chunks[:-1]):
+            values = mix(values, seam.values_at(t_ns), seam.weight_at(t_ns))
         return Sample(
             values, tuple([seam.chunk_id for seam in chunks]),
             tuple([seam.observation_id for seam in chunks]), tuple(weights),
@@ -160,7 +156,7 @@ class ChunkBuffer:
     @staticmethod
     def _faulty(seam: Seam, fault: str) -> Sample:
         return Sample(
-            np.empty(0), (seam.chunk_id,), (seam.observation_id,), (1.0,),
+            [], (seam.chunk_id,), (seam.observation_id,), (1.0,),
             seam.observation_steady_ns, fault)
 
     def _take(self, t_ns: int) -> None:

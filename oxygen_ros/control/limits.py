@@ -2,8 +2,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import Enum
+import math
 from typing import TypeAlias
 
 import numpy as np
@@ -140,18 +141,17 @@ class Limiter:
         self.limits = limits
         self.mode = mode
         self.period_s = period_s
-        self.step_bound = limits.step_bound(mode, period_s)
-        # What is unlimited everywhere costs nothing in the tick.
-        self._bounds = {
-            field.name: bool(np.isfinite(getattr(limits, field.name)).any())
-            for field in fields(limits)}
-        self._has_position = self._bounds['min_position'] or self._bounds['max_position']
-        self._has_step = bool(np.isfinite(self.step_bound).any())
+        self._min_position: list[float] = limits.min_position.tolist()
+        self._max_position: list[float] = limits.max_position.tolist()
+        self._min_velocity: list[float] = (-limits.max_velocity).tolist()
+        self._max_velocity: list[float] = limits.max_velocity.tolist()
+        self._max_step: list[float] = limits.step_bound(mode, period_s).tolist()
+        self._max_tracking_error: list[float] = limits.max_tracking_error.tolist()
 
     def apply(
-        self, target: Float64Array, previous: Float64Array | None,
-        measured: Float64Array | None, *, check_tracking: bool = True,
-    ) -> tuple[Float64Array | None, str]:
+        self, target: list[float], previous: list[float] | None, measured: list[float] | None, *,
+        check_tracking: bool = True,
+    ) -> tuple[list[float] | None, str]:
         """
         Bound a target, or refuse it.
 
@@ -161,41 +161,45 @@ class Limiter:
         :param check_tracking: false where the actuators do not follow, such as disarmed
         :returns: the bounded target, [num_joints], and an empty reason; or None and the reason
         """
-        if target.shape != (self.limits.num_joints,):
+        if len(target) != self.limits.num_joints:
             return None, hold_reasons.REFUSED_LENGTH
-        if not np.isfinite(target).all():
+        if not all(map(math.isfinite, target)):
             return None, hold_reasons.REFUSED_NONFINITE
         if self.mode is ActuationMode.VELOCITY:
-            return self._bound_velocity(target, previous, measured), ''
-        if (check_tracking and self._bounds['max_tracking_error'] and previous is not None
-                and measured is not None
-                and (np.abs(previous - measured) > self.limits.max_tracking_error).any()):
+            values = _clamp(target, self._min_velocity, self._max_velocity)
+            if previous is not None:
+                values = self._bound_step(values, previous)
+            return values if measured is None else self._keep_inside(values, measured), ''
+        if (check_tracking and previous is not None and measured is not None
+                and self._lags(previous, measured)):
             return None, hold_reasons.TRACKING_ERROR
-        values = target
-        if self._has_position:
-            values = np.maximum(values, self.limits.min_position)
-            values = np.minimum(values, self.limits.max_position, out=values)
-        return self._bound_step(values, previous), ''
+        values = _clamp(target, self._min_position, self._max_position)
+        return values if previous is None else self._bound_step(values, previous), ''
 
-    def _bound_step(self, values: Float64Array, previous: Float64Array | None) -> Float64Array:
-        if previous is None or not self._has_step:
-            return values
-        values = np.maximum(values, previous - self.step_bound)
-        return np.minimum(values, previous + self.step_bound, out=values)
+    def _lags(self, previous: list[float], measured: list[float]) -> bool:
+        return any([
+            not -bound <= before - now <= bound
+            for before, now, bound in zip(previous, measured, self._max_tracking_error)])
 
-    def _bound_velocity(
-        self, target: Float64Array, previous: Float64Array | None, measured: Float64Array | None,
-    ) -> Float64Array:
-        limits = self.limits
-        values = target
-        if self._bounds['max_velocity']:
-            values = np.maximum(values, -limits.max_velocity)
-            values = np.minimum(values, limits.max_velocity, out=values)
-        values = self._bound_step(values, previous)
-        if self._has_position and measured is not None:
-            # A joint may move out of its limits in no tick; coming to rest there may take a
-            # larger step than max_step, as the end stop is the harder limit.
-            room_up = np.maximum(limits.max_position - measured, 0.0) / self.period_s
-            room_down = np.minimum(limits.min_position - measured, 0.0) / self.period_s
-            values = np.minimum(np.maximum(values, room_down), room_up)
-        return values
+    def _bound_step(self, values: list[float], previous: list[float]) -> list[float]:
+        return [
+            before + step if value - before > step
+            else before - step if before - value > step
+            else value
+            for value, before, step in zip(values, previous, self._max_step)]
+
+    def _keep_inside(self, values: list[float], measured: list[float]) -> list[float]:
+        # No tick may carry a joint out of its limits; coming to rest there may take a larger
+        # step than max_step, as the end stop is the harder limit.
+        return _clamp(
+            values,
+            [min(low - now, 0.0) / self.period_s
+             for low, now in zip(self._min_position, measured)],
+            [max(high - now, 0.0) / self.period_s
+             for high, now in zip(self._max_position, measured)])
+
+
+def _clamp(values: list[float], low: list[float], high: list[float]) -> list[float]:
+    return [
+        least if value < least else most if value > most else value
+        for value, least, most in zip(values, low, high)]

@@ -1,12 +1,7 @@
 """A soft start: from where the robot is to where the chunk wants it."""
 from __future__ import annotations
 
-from typing import TypeAlias
-
-import numpy as np
-from numpy.typing import NDArray
-
-Float64Array: TypeAlias = NDArray[np.float64]
+from .seam import mix
 
 
 class Ramp:
@@ -19,7 +14,7 @@ class Ramp:
 
     def __init__(self) -> None:
         """Begin without a ramp: targets pass unchanged."""
-        self._origin: Float64Array | None = None
+        self._origin: list[float] | None = None
         self._start_ns: int | None = None  # None: with the next fresh target
         self._duration_ns = 0
 
@@ -27,7 +22,7 @@ class Ramp:
         """Let targets pass unchanged."""
         self._origin = None
 
-    def begin(self, origin: Float64Array, duration_ns: int) -> None:
+    def begin(self, origin: list[float], duration_ns: int) -> None:
         """
         Ramp from a position, from the next fresh target on.
 
@@ -38,7 +33,7 @@ class Ramp:
         self._start_ns = None
         self._duration_ns = duration_ns
 
-    def resume(self, held: Float64Array, duration_ns: int) -> None:
+    def resume(self, held: list[float], duration_ns: int) -> None:
         """
         Ramp from a held target; a ramp that the hold cut short keeps its own duration.
 
@@ -47,7 +42,7 @@ class Ramp:
         """
         self.begin(held, duration_ns if self._origin is None else self._duration_ns)
 
-    def apply(self, wanted: Float64Array, t_ns: int) -> Float64Array:
+    def apply(self, wanted: list[float], t_ns: int) -> list[float]:
         """
         Pull a fresh target towards the origin.
 
@@ -65,4 +60,4 @@ class Ramp:
             return wanted
         done = elapsed_ns / self._duration_ns
         done *= done * (3.0 - 2.0 * done)
-        return self._origin + (wanted - self._origin) * done
+        return mix(self._origin, wanted, done)

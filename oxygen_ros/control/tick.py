@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ from . import hold_reasons
 from .arming import Arming, ArmState, ArmView
 from .chunk_buffer import ChunkBuffer, Sample
 from .clock import NS_PER_MS, NS_PER_S
-from .limits import ActuationMode, Float64Array, JointLimits, Limiter
+from .limits import ActuationMode, JointLimits, Limiter
 from .ramp import Ramp
 from ..types import RobotState, Target
 
@@ -85,7 +86,7 @@ class ControlTick:
         self._plan = self._make_plan(config, limits)
         self._seen_plan: tuple[TickConfig, Limiter] | None = None  # another one: start afresh
         self._seen_generation = -1
-        self._previous: Float64Array | None = None  # [num_joints], never written to
+        self._previous: list[float] | None = None  # [num_joints], never written to
         self._ramp = Ramp()
         self._source = _Source()
 
@@ -174,23 +175,23 @@ class ControlTick:
             self._source = _Source()
         return plan, view
 
-    def _start_from(self, config: TickConfig, measured: Float64Array | None) -> None:
+    def _start_from(self, config: TickConfig, measured: list[float] | None) -> None:
         if measured is None:
             return
         velocity = config.mode is ActuationMode.VELOCITY
-        self._previous = np.zeros(config.num_joints) if velocity else measured
+        self._previous = [0.0] * config.num_joints if velocity else measured
         self._ramp.begin(self._previous, config.activation_ramp_ns)
 
     @staticmethod
     def _read_state(
         config: TickConfig, deadline_ns: int, state: RobotState | None,
-    ) -> tuple[Float64Array | None, str]:
+    ) -> tuple[list[float] | None, str]:
         if state is None:
             return None, hold_reasons.NO_STATE
         if deadline_ns - state.steady_ns > config.max_state_age_ns:
             return None, hold_reasons.STALE_STATE
-        measured = state.positions.astype(np.float64)
-        if measured.shape != (config.num_joints,) or not np.isfinite(measured).all():
+        measured: list[float] = state.positions.tolist()
+        if len(measured) != config.num_joints or not all(map(math.isfinite, measured)):
             return None, hold_reasons.BAD_STATE
         return measured, ''
 
@@ -209,24 +210,24 @@ class ControlTick:
     ) -> Decision:
         values = self._previous
         if config.mode is ActuationMode.VELOCITY:
-            values = np.zeros(config.num_joints)
+            values = [0.0] * config.num_joints
             self._previous = values
         if values is None:
-            unknown = np.full(config.num_joints, np.nan)
+            unknown = [math.nan] * config.num_joints
             return self._decision(
                 tick, deadline_ns, view._replace(sending=False), unknown, reason)
         self._ramp.resume(values, config.recovery_ramp_ns)
         return self._decision(tick, deadline_ns, view, values, reason)
 
     def _decision(
-        self, tick: int, deadline_ns: int, view: ArmView, values: Float64Array, reason: str,
+        self, tick: int, deadline_ns: int, view: ArmView, values: list[float], reason: str,
     ) -> Decision:
         source = self._source
         age_ns = None
         if source.observation_steady_ns is not None:
             age_ns = deadline_ns - source.observation_steady_ns
         target = Target(
-            tick, deadline_ns, values, bool(reason), reason, source.chunk_ids,
+            tick, deadline_ns, np.array(values), bool(reason), reason, source.chunk_ids,
             source.observation_ids, source.weights, age_ns)
         return Decision(target, view.sending, view.state)
 
