@@ -8,7 +8,7 @@ import re
 from types import MappingProxyType
 from typing import cast
 
-import yaml  # type: ignore[import-untyped]
+import yaml
 
 MAX_WORD_BYTES = 24
 MAX_WORDS = 512  # of one kind

@@ -1,0 +1,24 @@
+"""Bounds on what is stored: lengths of text, sizes of pages."""
+from __future__ import annotations
+
+MAX_TEXT_CHARS = 4_000  # of one utterance, instruction or query
+MAX_NAME_CHARS = 128  # of a label, camera, frame, checksum
+MAX_PAGE = 100  # entries of one answer
+MAX_PLACE_DIMS = 4_096  # of a place embedding
+CUT = '…'
+
+
+def bounded(text: str, max_chars: int = MAX_TEXT_CHARS) -> str:
+    """Return text that every layer below can store: cut to a length, without NUL, valid UTF-8.
+
+    What is cut ends in an ellipsis, so that a reader sees it.
+    """
+    # The cut comes first: the rest costs time by the length, and a hostile text may be huge.
+    if len(text) > max_chars:
+        text = text[:max_chars - len(CUT)] + CUT
+    return text.replace('\0', ' ').encode('utf-8', 'replace').decode('utf-8')
+
+
+def bounded_name(text: str) -> str:
+    """Return a name that every layer below can store."""
+    return bounded(text, MAX_NAME_CHARS)
