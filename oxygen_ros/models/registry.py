@@ -23,6 +23,7 @@ class ModelOptions:
 
     num_cameras: int = 3
     num_joints: int = 7
+    image_px: int = 112  # side of the vision tower's input
     action_dt_s: float = 0.02  # seconds between two steps of a chunk
     seed: int = 0  # of random weights
     device: str = 'auto'  # 'auto' (cuda where there is one), 'cpu', 'cuda', 'cuda:1' ...
@@ -59,7 +60,8 @@ class ModelOptions:
 
 def _tiny(options: ModelOptions) -> VLAModel:
     config = TinyConfig(
-        num_cameras=options.num_cameras, action_dim=options.num_joints,
+        num_cameras=options.num_cameras, image_px=options.image_px,
+        action_dim=options.num_joints,
         action_dt_s=options.action_dt_s, prefix_scope=PrefixScope(options.prefix_scope),
         num_kv_heads=options.num_kv_heads, num_denoising_steps=options.num_denoising_steps,
         seed=options.seed)

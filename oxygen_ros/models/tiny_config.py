@@ -16,6 +16,7 @@ class TinyConfig:
     """
 
     num_cameras: int = 3
+    image_px: int = 112  # side of the vision tower's input; (image_px / 14) ** 2 tokens a camera
     action_dim: int = 7  # joints
     action_dt_s: float = 0.02
     prefix_scope: PrefixScope = PrefixScope.OBSERVATION
@@ -39,6 +40,8 @@ class TinyConfig:
         """Check what the engine's ModelSpec does not."""
         if not 1 <= self.num_cameras <= 4:
             raise ValueError(f'num_cameras: expected 1 to 4, got {self.num_cameras}')
+        if self.image_px < 14 or self.image_px % 14:
+            raise ValueError(f'image_px: expected a multiple of 14, got {self.image_px}')
         if self.num_kv_heads < 1 or self.num_heads % self.num_kv_heads:
             raise ValueError(f'num_kv_heads: expected a divisor of {self.num_heads}, '
                              f'got {self.num_kv_heads}')
@@ -57,8 +60,8 @@ class TinyConfig:
 
     @property
     def vision(self) -> VisionShape:
-        """Vision tower: 112 px images in patches of 14, so 64 tokens a camera."""
-        return VisionShape(image_px=112, patch_px=14, width=96, mlp_width=192, num_layers=2,
+        """Vision tower: patches of 14 px, so 64 tokens a camera at 112 px."""
+        return VisionShape(image_px=self.image_px, patch_px=14, width=96, mlp_width=192, num_layers=2,
                            num_heads=3, output_width=self.width)
 
     def spec(self, eos_id: int) -> ModelSpec:
