@@ -1,4 +1,6 @@
 """One tick's decision: a fresh target and what it names, and every reason to hold."""
+from pathlib import Path
+
 from control_rig import make_state, MS, PERIOD_NS, Rig
 import numpy as np
 import pytest
@@ -123,6 +125,8 @@ def test_every_hold_reason_is_described():
     names = {value for name, value in vars(hold_reasons).items()
              if name.isupper() and isinstance(value, str)}
     assert names == set(hold_reasons.DESCRIPTIONS)
+    page = (Path(__file__).parents[2] / 'doc' / 'control.md').read_text(encoding='utf-8')
+    assert [name for name in sorted(names) if f'`{name}`' not in page] == []
 
 
 @pytest.mark.parametrize('settings, message', [
