@@ -21,16 +21,15 @@ def read_stamp(data: bytes) -> int | None:
 
 def write_stamp(data: bytes, stamp_ns: int) -> bytes:
     """Return the message with another header stamp."""
-    moved = bytearray(data)
-    _STAMP[data[1] & 1].pack_into(moved, _STAMP_OFFSET, *divmod(stamp_ns, _SECOND))
-    return bytes(moved)
+    stamp = _STAMP[data[1] & 1].pack(*divmod(stamp_ns, _SECOND))
+    return b''.join((data[:_STAMP_OFFSET], stamp, memoryview(data)[_STAMP_OFFSET + 8:]))
 
 
 class StampShift:
     """Moves the stamps of one recording to now; the spacing, and skews between cameras, are kept.
 
-    `begin_loop` fixes the offset once for a run through the recording, so that stamps of a later
-    run lie behind all of an earlier one. A stamp of 0 means 'not set' and stays. Where the
+    `begin_loop` fixes the offset once for a run through the recording, so that a topic's stamps of
+    a later run lie behind all of an earlier one. A stamp of 0 means 'not set' and stays. Where the
     recording's stamps are of another clock than its times of recording (a simulator's), the
     distance of the first one is taken out of all.
 
@@ -42,27 +41,25 @@ class StampShift:
         self._start_ns = start_ns
         self._rate = rate
         self._anchor_ns = 0
-        self._newest_ns = 0  # of all stamps given so far
-        self._earliest_offset_ns = 0  # of the first run's earliest stamp from its anchor
+        self._offsets_ns: dict[str, tuple[int, int]] = {}  # smallest, largest of each topic so far
         self._other_clock_ns: int | None = None
 
     def begin_loop(self, now_ns: int) -> None:
         """Begin a run through the recording at ROS time `now_ns`."""
-        if self._newest_ns:
-            now_ns = max(now_ns, self._newest_ns + 1 - self._earliest_offset_ns)
-        self._anchor_ns = now_ns
+        span_ns = max((largest - smallest for smallest, largest in self._offsets_ns.values()),
+                      default=-1)
+        self._anchor_ns = max(now_ns, self._anchor_ns + span_ns + 1)
 
-    def moved(self, recorded_ns: int, stamp_ns: int) -> int:
-        """Return the new stamp of a message with header stamp `stamp_ns`."""
+    def moved(self, topic: str, recorded_ns: int, stamp_ns: int) -> int:
+        """Return the new header stamp of a message."""
         if stamp_ns == 0:
             return 0
         if self._other_clock_ns is None:
             distance_ns = stamp_ns - recorded_ns
             self._other_clock_ns = distance_ns if abs(distance_ns) > OTHER_CLOCK_NS else 0
-        stamp_ns -= self._other_clock_ns
-        offset_ns = round((stamp_ns - self._start_ns) / self._rate)
+        offset_ns = round((stamp_ns - self._other_clock_ns - self._start_ns) / self._rate)
+        if abs(stamp_ns - self._other_clock_ns - recorded_ns) <= OTHER_CLOCK_NS:
+            smallest, largest = self._offsets_ns.get(topic, (offset_ns, offset_ns))
+            self._offsets_ns[topic] = (min(smallest, offset_ns), max(largest, offset_ns))
         moved_ns = self._anchor_ns + offset_ns
-        if abs(offset_ns - (recorded_ns - self._start_ns) / self._rate) < OTHER_CLOCK_NS:
-            self._newest_ns = max(self._newest_ns, moved_ns)
-            self._earliest_offset_ns = min(self._earliest_offset_ns, offset_ns)
         return moved_ns if 0 <= moved_ns < (1 << 31) * _SECOND else 0
