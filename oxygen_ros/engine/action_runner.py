@@ -14,7 +14,6 @@ from .cost_model import CostModel
 from .model import Attend
 from .model_runner import ModelRunner
 from .sampler import keyed_noise
-from .spec import StateIn
 from .work import UnitKey, UnitKind
 
 
@@ -57,10 +56,15 @@ class ReadyAction:
         self.noise = self.noise.to(runner.model.device)
         mask = MaskKind.CAUSAL if spec.action_causal else MaskKind.BIDIRECTIONAL
         # Every step and every pass rewrites the same rows of the run, so one plan serves them all.
-        plan = runner.plan([Span(num_tokens=spec.action_suffix_tokens, prefix_block=prefix.first_block,
-                                 prefix_tokens=prefix.num_tokens, block_table=tuple(context.block_table),
-                                 num_own=num_prompt, mask=mask)])
-        self.attend: Attend = runner.attend(plan)
+        def attend(num_tokens: int, num_own: int, mask: MaskKind) -> Attend:
+            return runner.attend(runner.plan([Span(
+                num_tokens=num_tokens, prefix_block=prefix.first_block, prefix_tokens=prefix.num_tokens,
+                block_table=tuple(context.block_table), num_own=num_own, mask=mask)]))
+
+        num_head = spec.action_head_tokens
+        self.attend = attend(spec.action_suffix_tokens - num_head, num_prompt + num_head, mask)
+        self.attend_head = attend(num_head, num_prompt, MaskKind.CAUSAL) if num_head else self.attend
+        self.shared = runner.model.prepare_prefix(runner.prefix_kv(prefix))
 
 
 class ActionRunner:
@@ -127,8 +131,8 @@ class ActionRunner:
 
     def _has_new_inputs(self, now_ns: int, state: RobotState | None) -> bool:
         assert self._ready is not None
-        suffix = self._runner.spec.state_in is StateIn.SUFFIX
-        if suffix and state is None:
+        fresh = self._runner.spec.is_state_fresh
+        if fresh and state is None:
             return False  # a pass without the state that the model needs would be a guess
         if self._ready.observation.observation_id != self._last_observation_id:
             return True
@@ -137,7 +141,7 @@ class ActionRunner:
             # Half a period of slack: a pass that started a little late does not cost the next one its turn.
             patience_ns = self.config.chunk_periods * self._period_ns - self._period_ns // 2
             return last_ns is None or now_ns - last_ns >= patience_ns
-        return suffix and state is not None and state.stamp_ns != self._last_state_stamp_ns
+        return fresh and state is not None and state.stamp_ns != self._last_state_stamp_ns
 
     def run(self, state: RobotState | None) -> ActionChunk:
         """Make one pass on the newest ready context; unsliced."""
@@ -147,6 +151,7 @@ class ActionRunner:
         counters = self._runner.counters
         started_ns = now_ns = self._clock.now_ns()
         action = model.begin_action(ready.noise, None if state is None else state.positions, ready.position)
+        model.prepare_action(action, ready.shared, ready.attend_head)
         for step in range(action.num_steps):
             counters.units[UnitKind.DENOISE] += 1
             model.denoise_step(action, step, ready.attend)
@@ -161,9 +166,9 @@ class ActionRunner:
         self._last_observation_id = ready.observation.observation_id
         self._last_state_stamp_ns = None if state is None else state.stamp_ns
         observation = ready.observation
-        in_suffix = self._runner.spec.state_in is StateIn.SUFFIX and state is not None
-        used = state if in_suffix else observation.state
-        start = state if in_suffix and state is not None else observation
+        fresh = state if self._runner.spec.is_state_fresh else None
+        used = observation.state if fresh is None else fresh
+        start = observation if fresh is None else fresh
         return ActionChunk(
             chunk_id=self._num_chunks, epoch=self.epoch, values=values, start_steady_ns=start.steady_ns,
             start_stamp_ns=start.stamp_ns, step_ns=round(self._runner.spec.action_dt_s * 1e9),

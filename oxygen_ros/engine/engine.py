@@ -73,7 +73,7 @@ class Engine:
         self.manager = KVCacheManager(spec, config.kv, model.device, model.dtype)
         backend = create_backend(config.attention_backend, self.manager.cache.data, spec.num_heads)
         max_positions = spec.max_prefix_tokens + max(config.max_text_tokens, spec.max_action_tokens) + 1
-        self.runner = ModelRunner(model, backend, self.counters, max_positions)
+        self.runner = ModelRunner(model, self.manager.cache, backend, self.counters, max_positions)
         self.features = FeatureCache(config.reuse_vision)
         scheduler = FifoScheduler if config.policy is Policy.FIFO else Scheduler
         self.scheduler = scheduler(config.scheduler, cost_model, clock, self.timeline)

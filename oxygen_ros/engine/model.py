@@ -24,6 +24,13 @@ out [num_tokens, num_heads * head_dim].
 """
 
 
+PrefixKV = Callable[[int], tuple[Tensor, Tensor]]
+"""`prefix_kv(layer) -> (k, v)`: views on a complete prefix, to be read only.
+
+Each [num_tokens, num_kv_heads, head_dim], keys after RoPE.
+"""
+
+
 class ActionPass(Protocol):
     """The state of one action pass between two denoising steps."""
 
@@ -59,8 +66,16 @@ class VLAModel(Protocol):
         """
         ...
 
+    def run_text_layer(self, layer: int, hidden: Tensor, positions: Tensor, attend: Attend) -> Tensor:
+        """Run one layer for tokens of a text request; as `run_layer`, with text adapters where there are any."""
+        ...
+
     def logits(self, hidden: Tensor) -> Tensor:
         """Final norm and output head: [num_tokens, width] -> [num_tokens, vocab_size] float32."""
+        ...
+
+    def prepare_prefix(self, prefix_kv: PrefixKV) -> object:
+        """Compute what all passes on one complete prefix share; None where there is nothing."""
         ...
 
     def begin_action(self, noise: Tensor, state: FloatArray | None, position: int) -> ActionPass:
@@ -72,8 +87,16 @@ class VLAModel(Protocol):
         """
         ...
 
+    def prepare_action(self, action: ActionPass, shared: object, attend: Attend) -> None:
+        """Run the `spec.action_head_tokens` first tokens of the suffix, once a pass, before the steps.
+
+        :param shared: what `prepare_prefix` returned; one pass at a time may use it.
+        :param attend: causal over the prefix and the head tokens; only called if there are any.
+        """
+        ...
+
     def denoise_step(self, action: ActionPass, step: int, attend: Attend) -> None:
-        """Advance the pass by one Euler step."""
+        """Advance the pass by one Euler step; `attend` is for the suffix without its head tokens."""
         ...
 
     def finish_action(self, action: ActionPass) -> FloatArray:

@@ -11,8 +11,12 @@ from ..types import CameraFrame
 from .attention import AttentionBackend, AttentionPlan, Span
 from .counters import Counters
 from .image_ledger import ImageLedger
-from .model import Attend, VLAModel
+from .kv_cache import KVCache
+from .model import Attend, PrefixKV, VLAModel
+from .prefix import Prefix
 from .work import UnitKind
+
+_TEXT_KINDS = (UnitKind.TEXT_PREFILL, UnitKind.DECODE)
 
 
 class ModelRunner:
@@ -23,12 +27,14 @@ class ModelRunner:
     :param max_positions: tokens of the longest sequence, prefix and own together.
     """
 
-    def __init__(self, model: VLAModel, backend: AttentionBackend, counters: Counters, max_positions: int) -> None:
+    def __init__(self, model: VLAModel, cache: KVCache, backend: AttentionBackend, counters: Counters,
+                 max_positions: int) -> None:
         self.model = model
         self.spec = model.spec
         self.counters = counters
         self.ledger = ImageLedger()
         self.backend = backend
+        self._cache = cache
         self._positions = torch.arange(max_positions, device=model.device)
 
     def plan(self, spans: Sequence[Span]) -> AttentionPlan:
@@ -62,10 +68,15 @@ class ModelRunner:
         self.counters.images_encoded += 1
         return self.model.encode_image(image)
 
+    def prefix_kv(self, prefix: Prefix) -> PrefixKV:
+        """Return the function that reads a complete prefix."""
+        return partial(self._cache.prefix_view, first_block=prefix.first_block, num_tokens=prefix.num_tokens)
+
     def layer(self, kind: UnitKind, layer: int, hidden: Tensor, positions: Tensor, attend: Attend) -> Tensor:
         """Run one layer: hidden [num_tokens, width] -> the same."""
         self.counters.units[kind] += 1
-        return self.model.run_layer(layer, hidden, positions, attend)
+        run = self.model.run_text_layer if kind in _TEXT_KINDS else self.model.run_layer
+        return run(layer, hidden, positions, attend)
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Run the output head: [num_rows, width] -> [num_rows, vocab_size] float32."""

@@ -16,7 +16,7 @@ class StateIn(str, Enum):
     """Where the robot's state enters the model."""
 
     PROMPT = 'prompt'  # text inside the prefix: a new state means a new prefill
-    PREFIX_TAIL = 'prefix_tail'  # a private block after the shared prefix
+    PREFIX_TAIL = 'prefix_tail'  # a token of the language expert, private, in every action pass
     SUFFIX = 'suffix'  # in every action pass
 
 
@@ -47,6 +47,8 @@ class ModelSpec:
     prefix_scope: PrefixScope
     state_in: StateIn
     eos_token_ids: tuple[int, ...]
+    # Of the suffix's rows: those that see no later one, so that a pass writes them once before its steps.
+    action_head_tokens: int = 0
 
     def __post_init__(self) -> None:
         for name in ('num_layers', 'num_heads', 'num_kv_heads', 'head_dim', 'width', 'vocab_size',
@@ -58,12 +60,20 @@ class ModelSpec:
         if self.num_heads % self.num_kv_heads:
             raise ValueError(f'num_kv_heads: expected a divisor of num_heads ({self.num_heads}), '
                              f'got {self.num_kv_heads}')
+        if not 0 <= self.action_head_tokens < self.action_suffix_tokens:
+            raise ValueError(f'action_head_tokens: expected 0 to {self.action_suffix_tokens - 1}, '
+                             f'got {self.action_head_tokens}')
         if not self.action_dt_s > 0.0:
             raise ValueError(f'action_dt_s: expected above 0, got {self.action_dt_s}')
 
     @property
     def max_prefix_tokens(self) -> int:
         return self.num_cameras * self.tokens_per_image + self.max_prefix_prompt_tokens
+
+    @property
+    def is_state_fresh(self) -> bool:
+        """Whether each action pass takes the newest state, and not that of the prefix."""
+        return self.state_in is not StateIn.PROMPT
 
     @property
     def max_action_tokens(self) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..engine.model import ActionPass, Attend
+from ..engine.model import ActionPass, Attend, PrefixKV
 from ..engine.spec import PrefixScope
 from ..types import CameraFrame, FloatArray
 from .action_expert import ActionExpert
@@ -102,6 +102,11 @@ class TinyModel:
         """Run one language layer; hidden is left as it was. Positions below max_positions."""
         return self._language.run_layer(layer, hidden, positions, attend)
 
+    def run_text_layer(self, layer: int, hidden: Tensor, positions: Tensor,
+                       attend: Attend) -> Tensor:
+        """As `run_layer`: there are no adapters."""
+        return self.run_layer(layer, hidden, positions, attend)
+
     @torch.inference_mode()
     def logits(self, hidden: Tensor) -> Tensor:
         """[num_tokens, width] -> [num_tokens, vocab_size] float32."""
@@ -110,6 +115,10 @@ class TinyModel:
     def noise_shape(self) -> tuple[int, int]:
         """Shape of the noise: (action_horizon, action_dim)."""
         return (self.config.action_horizon, self.config.action_dim)
+
+    def prepare_prefix(self, prefix_kv: PrefixKV) -> object:
+        """Return None: passes on one prefix share nothing but the prefix."""
+        return None
 
     @torch.inference_mode()
     def begin_action(self, noise: Tensor, state: FloatArray | None,
@@ -131,6 +140,9 @@ class TinyModel:
             actions=noise.to(self.device, torch.float32, copy=True),
             state_token=torch.addmm(self._state_bias, state_row[None], self._state_in),
             rope=self._rope.rows(self._suffix_offsets + position), state=joints)
+
+    def prepare_action(self, action: ActionPass, shared: object, attend: Attend) -> None:
+        """Do nothing: the state token sees the actions, so it is part of every step."""
 
     @torch.inference_mode()
     def denoise_step(self, action: ActionPass, step: int, attend: Attend) -> None:
