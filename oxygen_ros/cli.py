@@ -10,6 +10,7 @@ from .errors import OxygenError
 
 # name: (module with `add_arguments(parser)` and `run(args) -> int`, line of help)
 COMMANDS = {
+    'bench': ('oxygen_ros.bench.command', 'measure memory and speed'),
     'demo': ('oxygen_ros.demo.command', 'run cameras, node and client, and show what the node does'),
 }
 

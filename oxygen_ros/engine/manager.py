@@ -31,7 +31,7 @@ class KVConfig:
     """
 
     sharing: Sharing | str = Sharing.SHARED
-    block_size: int = 16  # tokens
+    block_size: int = 8  # tokens; small, so that little of a last block stays unused
     max_live_prefixes: int = 4  # slots: one being built, the newest, the others pinned by text
     num_text_blocks: int = 256
     reserved_action_contexts: int = 2  # the one in use, and the next one's prompt being prefilled

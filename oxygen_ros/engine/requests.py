@@ -37,6 +37,7 @@ class TextRequest:
         self.constraint = constraint
         self.submitted_ns = submitted_ns
         self.state = RequestState.WAITING
+        self.paused = False  # keeps its pages and its place; nothing of it is computed
         self.context: Context | None = None
         self.tokens: list[int] = []
         self.stream = TextStream(sampling.stop)

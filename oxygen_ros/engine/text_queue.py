@@ -78,6 +78,12 @@ class TextQueue:
                     f'got {len(request.prompt_tokens)} + {request.sampling.max_tokens}')
         return self._manager.refusal(request.max_tokens)
 
+    def pause(self, request_id: int, paused: bool) -> None:
+        """Let a live request rest after its token at hand, or go on; the robot may be listening meanwhile."""
+        request = self._requests.get(request_id)
+        if request is not None:
+            request.paused = paused
+
     def works(self, now_ns: int) -> list[Work]:
         """Return what can run now: prompts in order of priority, then the decode step."""
         self._admit(now_ns)
@@ -144,7 +150,8 @@ class TextQueue:
 
     def _decodable(self) -> Sequence[TextRequest]:
         """The requests of the next step, best first: by age since their last step, dialogue being less patient."""
-        ready = [request for request in self._requests.values() if request.state is RequestState.DECODE]
+        ready = [request for request in self._requests.values()
+                 if request.state is RequestState.DECODE and not request.paused]
         if self._config.run_to_completion:
             ready.sort(key=lambda request: (request.submitted_ns, request.request_id))
         else:

@@ -14,6 +14,7 @@ S = 1_000_000_000
 
 
 def manager(**config):
+    config = {'block_size': 16, **config}
     model = tiny()
     return KVCacheManager(model.spec, KVConfig(**config), torch.device('cpu'), torch.float32)
 

@@ -1,0 +1,58 @@
+"""Throughput of the batched decode step against the number of requests in it."""
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from ..engine.config import EngineConfig
+from ..engine.cost_model import OnlineCostModel
+from ..engine.work import UnitKind
+from ..models.tiny import TinyModel
+from ..models.tiny_config import TinyConfig
+from ..runtime.engine_thread import SteadyWorkClock
+from .workbench import SyntheticSensors, Workbench
+
+BATCHES = (1, 2, 4, 8, 16)
+TOKENS = 100
+
+
+def measure(batch: int) -> dict[str, float]:
+    """Decode `batch` requests of one frame together, with nothing else to do; return tokens/s and rows a step."""
+    config = EngineConfig(max_decode_batch=batch, max_admitted=17, max_text_requests=64)
+    bench = Workbench(TinyModel(TinyConfig()), config, SyntheticSensors(3, num_observations=1),
+                      SteadyWorkClock(), OnlineCostModel())
+    engine = bench.engine
+    bench.run_until(lambda: bool(bench.chunks))
+    engine.action.replace(None)  # no more actions: text alone is measured
+    for _ in range(batch):
+        bench.ask(max_tokens=TOKENS)
+    far_ns = 10**12
+    engine.run_cycle(bench.clock.now_ns(), bench.clock.now_ns() + 1)
+    before = engine.counters.text_tokens
+    start_ns = time.perf_counter_ns()
+    while engine.text.num_live:
+        now_ns = bench.clock.now_ns()
+        engine.run_cycle(now_ns, now_ns + far_ns)
+    seconds = (time.perf_counter_ns() - start_ns) * 1e-9
+    counters = engine.counters
+    return {'tokens_per_s': (counters.text_tokens - before) / seconds,
+            'rows_per_step': counters.decode_rows / counters.decode_steps,
+            'layers': float(counters.units[UnitKind.DECODE])}
+
+
+def run() -> dict[str, Any]:
+    """Measure, print, and return the figures."""
+    measure(2)  # warm-up
+    figures = {str(batch): measure(batch) for batch in BATCHES}
+    table = Table(title=f'batched decode, {TOKENS} tokens a request, one frame, tiny model')
+    for column in ('requests', 'tokens/s', 'over one alone', 'rows a step'):
+        table.add_column(column, justify='right')
+    alone = figures['1']['tokens_per_s']
+    for batch, figure in figures.items():
+        table.add_row(batch, f'{figure["tokens_per_s"]:.0f}', f'{figure["tokens_per_s"] / alone:.2f}',
+                      f'{figure["rows_per_step"]:.1f}')
+    Console().print(table)
+    return {'batching': figures}

@@ -1,0 +1,34 @@
+"""`oxygen bench`: measurements, each printed beside what it is compared with."""
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+from pathlib import Path
+
+from ..errors import OxygenError
+
+# name: (module with `run() -> dict`, line of help)
+MEASUREMENTS = {
+    'kv': ('oxygen_ros.bench.kv', 'KV memory, shared against isolated; attention backends'),
+    'batching': ('oxygen_ros.bench.batching', 'decode throughput against batch size'),
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command line."""
+    lines = '; '.join(f'{name}: {line}' for name, (_, line) in MEASUREMENTS.items())
+    parser.add_argument('what', choices=MEASUREMENTS, help=lines)
+    parser.add_argument('--json', type=Path, metavar='FILE', help='write the figures there')
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run a measurement; return the exit status."""
+    if args.json is not None and not args.json.resolve().parent.is_dir():
+        raise OxygenError(f'--json: expected a file in an existing folder, got {args.json}')
+    import torch
+    torch.set_num_threads(1)
+    figures = importlib.import_module(MEASUREMENTS[args.what][0]).run()
+    if args.json is not None:
+        args.json.write_text(json.dumps(figures, indent=2) + '\n')
+    return 0
