@@ -12,18 +12,19 @@ from ..engine.cost_model import OnlineCostModel
 from ..engine.work import UnitKind
 from ..models.tiny import TinyModel
 from ..models.tiny_config import TinyConfig
-from ..runtime.engine_thread import SteadyWorkClock
+from ..runtime.work_clock import work_clock
 from .workbench import SyntheticSensors, Workbench
 
 BATCHES = (1, 2, 4, 8, 16)
 TOKENS = 100
 
 
-def measure(batch: int) -> dict[str, float]:
+def measure(batch: int, device: str = 'cpu') -> dict[str, float]:
     """Decode `batch` requests of one frame together, with nothing else to do; return tokens/s and rows a step."""
     config = EngineConfig(max_decode_batch=batch, max_admitted=17, max_text_requests=64)
-    bench = Workbench(TinyModel(TinyConfig()), config, SyntheticSensors(3, num_observations=1),
-                      SteadyWorkClock(), OnlineCostModel())
+    model = TinyModel(TinyConfig(), device)
+    bench = Workbench(model, config, SyntheticSensors(3, num_observations=1), work_clock(model.device),
+                      OnlineCostModel())
     engine = bench.engine
     bench.run_until(lambda: bool(bench.chunks))
     engine.action.replace(None)  # no more actions: text alone is measured

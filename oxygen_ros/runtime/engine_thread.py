@@ -15,16 +15,6 @@ _FAULT_BUDGET = 5
 _FAULT_WINDOW_NS = 10_000_000_000
 
 
-class SteadyWorkClock:
-    """The steady clock of this machine, as the engine takes it."""
-
-    def now_ns(self) -> int:
-        return time.monotonic_ns()
-
-    def charge(self, cost_ns: int) -> None:
-        """Real time passes by itself."""
-
-
 class EngineThread:
     """Runs engine cycles from `start` to `stop`.
 

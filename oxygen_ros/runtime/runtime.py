@@ -21,10 +21,11 @@ from ..engine.engine import Engine, EngineEvent
 from ..engine.memory_report import MemoryReport, memory_report
 from ..engine.model import VLAModel
 from ..types import ActionChunk, FinishReason, SamplingParams, TaskType
-from .engine_thread import EngineThread, SteadyWorkClock
+from .engine_thread import EngineThread
 from .sensor_hub import SensorConfig, SensorHub
 from .tick_thread import TickThread
 from .warm_up import warm_up
+from .work_clock import work_clock
 
 # The tick falls this long before an action pass is due: the engine is quiet then (safety threshold), so that neither
 # a slice nor a pass holds the interpreter when a target has to go out.
@@ -71,7 +72,7 @@ class Runtime:
         self.tick = ControlTick(config.tick, config.limits, self.buffer, self.arming)
         cost_model = OnlineCostModel() if cost_model is None else cost_model
         self.cost_model = cost_model
-        self.engine = Engine(model, config.engine, SteadyWorkClock(), cost_model, self.sensors, self._emit,
+        self.engine = Engine(model, config.engine, work_clock(model.device), cost_model, self.sensors, self._emit,
                              lambda: self._engine_thread.poll())
         self._engine_thread = EngineThread(self.engine, self._on_fault)
         self.sensors.wake = self._engine_thread.wake
