@@ -6,7 +6,7 @@ from collections.abc import Callable
 import functools
 import time
 import traceback
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from rclpy.impl.rcutils_logger import RcutilsLogger
 
@@ -49,5 +49,18 @@ class FaultLog:
             except Exception as error:  # noqa: B902, BLE001 one bad message must not end the node
                 self.note(name, error)
                 return otherwise
+
+        return guarded
+
+    def guard_service(self, name: str, callback: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+        """Return a service callback that answers success=false with the reason of an exception."""
+        def guarded(request: Any, response: Any) -> Any:
+            try:
+                return callback(request, response)
+            except Exception as error:  # noqa: B902, BLE001 whoever asked must get an answer
+                self.note(name, error)
+                response.success = False
+                response.message = f'{type(error).__name__}: {error}'
+                return response
 
         return guarded

@@ -2,8 +2,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
+
+import numpy as np
 
 from ..control import ActuationMode, JointLimits, RealtimeSettings, TickConfig
 from ..engine.action_runner import ActionConfig, ActionMode
@@ -13,6 +15,7 @@ from ..engine.scheduler import SchedulerConfig
 from ..memory.scene_grammar import SceneFormat
 from ..memory.scene_graph import GraphRules
 from ..memory.vocabulary import load_vocabulary, SceneVocabulary
+from ..models import model_names, ModelOptions
 from ..runtime.runtime import RuntimeConfig
 from ..runtime.sensor_hub import SensorConfig
 from .parameter_spec import Value
@@ -65,6 +68,12 @@ class NodeSettings:
     memory: MemorySettings
     diagnostics: DiagnosticLimits
 
+    def has_limits_of(self, other: NodeSettings) -> bool:
+        """Whether the joints' limits are the same."""
+        return all(np.array_equal(getattr(self.runtime.limits, limit.name),
+                                  getattr(other.runtime.limits, limit.name))
+                   for limit in fields(JointLimits))
+
 
 def make_settings(values: Mapping[str, Value]) -> NodeSettings:
     """Check all values together.
@@ -73,11 +82,19 @@ def make_settings(values: Mapping[str, Value]) -> NodeSettings:
     """
     reader: Mapping[str, Any] = values
     joints = _names(reader, 'joints')
+    options = _model_options(reader, len(joints))
+    name = reader['model.name']
+    if name not in model_names():
+        raise ParameterError(f'model.name: expected one of {", ".join(model_names())}, got {name}')
+    try:
+        ModelOptions(**options)
+    except ValueError as error:
+        raise ParameterError(f'model.{error}') from error
     try:
         return NodeSettings(
             joints=joints, image_transport=reader['image_transport'],
             future_tolerance_s=reader['sensors.future_tolerance_s'],
-            model_name=reader['model.name'], model_options=_model_options(reader, len(joints)),
+            model_name=name, model_options=options,
             num_threads=reader['engine.num_threads'], runtime=_runtime(reader, len(joints)),
             dialogue=_fields(reader, 'dialogue', DialogueSettings), memory=_memory(reader),
             diagnostics=DiagnosticLimits(

@@ -1,0 +1,74 @@
+"""The services that answer at once: arming, instruction, memory report."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rclpy.node import Node
+from std_srvs.srv import SetBool, Trigger
+
+from oxygen_ros import srv
+from ..control import ArmReply, Arming
+from ..runtime.runtime import Runtime
+from .conversions import fill_memory_report
+from .faults import FaultLog
+
+_NOT_CONFIGURED = 'expected a configured node, got an unconfigured one'
+
+
+class Services:
+    """Made with the node, since a caller is owed an answer in every state; executor's thread.
+
+    :param runtime: returns the runtime, or None while the node is not configured.
+    :param set_instruction: returns why the instruction is refused, or nothing.
+    """
+
+    def __init__(self, node: Node, runtime: Callable[[], Runtime | None],
+                 set_instruction: Callable[[str], str], faults: FaultLog) -> None:
+        self._runtime = runtime
+        self._set_instruction = set_instruction
+        for name, service_type, callback in (
+                ('enable', SetBool, self._on_enable),
+                ('hold', Trigger, self._arm_with(Arming.hold)),
+                ('stop', Trigger, self._arm_with(Arming.stop)),
+                ('takeover', Trigger, self._arm_with(Arming.takeover)),
+                ('set_instruction', srv.SetInstruction, self._on_set_instruction),
+                ('get_memory_report', srv.GetMemoryReport, self._on_get_memory_report)):
+            node.create_service(service_type, f'~/{name}', faults.guard_service(name, callback))
+
+    def _on_enable(self, request: SetBool.Request, response: Any) -> Any:
+        change = Arming.enable if request.data else Arming.disarm
+        return self._arm_with(change)(request, response)
+
+    def _arm_with(self, change: Callable[[Arming], ArmReply]) -> Callable[[Any, Any], Any]:
+        def callback(request: Any, response: Any) -> Any:
+            del request
+            runtime = self._runtime()
+            if runtime is None:
+                response.success, response.message = False, _NOT_CONFIGURED
+                return response
+            reply = change(runtime.arming)
+            response.success, response.message = reply.success, reply.message
+            return response
+
+        return callback
+
+    def _on_set_instruction(self, request: srv.SetInstruction.Request, response: Any) -> Any:
+        response.message = self._set_instruction(request.instruction)
+        response.success = not response.message
+        return response
+
+    def _on_get_memory_report(self, request: Any, response: Any) -> Any:
+        del request
+        runtime = self._runtime()
+        if runtime is None:
+            response.message = _NOT_CONFIGURED
+            return response
+        engine = runtime.engine
+        fill_memory_report(runtime.memory_report(), response)
+        response.preemptions = engine.counters.preemptions
+        response.images_encoded = engine.counters.images_encoded
+        response.images_superseded = engine.runner.ledger.num_superseded
+        response.images_reused = engine.counters.images_reused
+        response.success = True
+        return response
