@@ -80,6 +80,10 @@ def open_writer(path: str | Path, rules: StoreRules,
     :raises StoreUnavailable: the file cannot be written now.
     :raises StoreDamaged: the file is not ours, of a newer version, or malformed.
     """
+    try:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreUnavailable(f'{path}: {error}') from error
     with translated(path):
         connection = sqlite3.connect(path, timeout=1.0, isolation_level=None)
         try:

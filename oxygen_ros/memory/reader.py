@@ -13,7 +13,6 @@ from .connection import open_reader, time_limit, translated
 from .query import MemoryQuery, select_statement, words_expression
 from .records import EntryKind
 
-
 _RECENT = 2_000  # entries looked at one by one before a region's index is asked
 
 

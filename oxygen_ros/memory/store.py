@@ -33,32 +33,39 @@ class EpisodicStore:
     Opening starts a run: observation ids count from 1 in each.
 
     :param started_ns: ROS time now.
+    :param resume_run: go on with this run instead, where the store knows it.
     :raises StoreUnavailable: the file cannot be written now.
     :raises StoreDamaged: the file is not ours, of a newer version, or malformed.
     """
 
     def __init__(self, path: str | Path, rules: StoreRules | None = None, *,
-                 started_ns: int = 0, software: str = '') -> None:
+                 started_ns: int = 0, software: str = '',
+                 resume_run: int | None = None) -> None:
         self.path = Path(path)
         self.rules = rules or StoreRules()
         self._connection = open_writer(path, self.rules)
         try:
+            self._inode = self.path.stat().st_ino
             with translated(path):
-                self._connection.execute('BEGIN IMMEDIATE')
-                self._connection.execute(
-                    "INSERT OR IGNORE INTO meta VALUES ('base_ns', ?)", (str(started_ns),))
-                base_ns = int(self._connection.execute(
-                    "SELECT value FROM meta WHERE key = 'base_ns'").fetchone()[0])
-                self.run = int(self._connection.execute(
-                    'INSERT INTO run (started_ns, software) VALUES (?, ?)',
-                    (started_ns, bounded_name(software))).lastrowid or 0)
-                self._connection.execute('COMMIT')
+                base_ns = self._begin(started_ns, software, resume_run)
         except BaseException:
             self._connection.close()
             raise
         self._notes = NoteWriter(self._connection, self.run, base_ns, self.rules.entry_span_s)
         self._retention = Retention(self._connection, self.rules, self.run)
         self._num_writes = 0
+
+    def _begin(self, started_ns: int, software: str, resume_run: int | None) -> int:
+        run = self._connection.execute
+        run('BEGIN IMMEDIATE')
+        run("INSERT OR IGNORE INTO meta VALUES ('base_ns', ?)", (str(started_ns),))
+        base_ns = int(run("SELECT value FROM meta WHERE key = 'base_ns'").fetchone()[0])
+        known = run('SELECT id FROM run WHERE id = ?', (resume_run,)).fetchone()
+        self.run = int(known[0] if known else run(
+            'INSERT INTO run (started_ns, software) VALUES (?, ?)',
+            (started_ns, bounded_name(software))).lastrowid or 0)
+        run('COMMIT')
+        return base_ns
 
     def write(self, notes: Sequence[Note]) -> None:
         """Write notes in one transaction: all of them, or none.
@@ -67,6 +74,7 @@ class EpisodicStore:
         :raises StoreDamaged: the file is malformed.
         :raises ValueError: one of the notes cannot be stored, whatever the disk.
         """
+        self._check_place()
         with translated(self.path):
             try:
                 self._write(notes)
@@ -79,6 +87,15 @@ class EpisodicStore:
             self._num_writes += 1
             if self._num_writes % RETENTION_EVERY == 0 or self._retention.is_due_by_size:
                 self._retention.apply()
+
+    def _check_place(self) -> None:
+        # SQLite would go on writing to a file that nobody can find any more.
+        try:
+            moved = self.path.stat().st_ino != self._inode
+        except OSError as error:
+            raise StoreUnavailable(f'{self.path}: {error}') from error
+        if moved:
+            raise StoreUnavailable(f'{self.path}: the file was replaced; open it again')
 
     def _write(self, notes: Sequence[Note]) -> None:
         before = self._notes.snapshot()

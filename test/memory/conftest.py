@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
+from oxygen_ros.memory.audit_chain import AuditContext
 from oxygen_ros.memory.scene_grammar import SceneFormat, SceneGrammar
 from oxygen_ros.memory.token_constraint import ConstrainedVocabulary
 from oxygen_ros.types import Provenance
@@ -39,3 +40,9 @@ def make_provenance() -> MakeProvenance:
         return Provenance(observation_id, stamp_ns, cameras, (stamp_ns,) * len(cameras),
                           stamp_ns, 'c0ffee' * 10 + 'c0ff')
     return make
+
+
+@pytest.fixture
+def audit_context() -> AuditContext:
+    """Return a model, a parameter set and a version."""
+    return AuditContext('c0ffee' * 10 + 'c0ff', 'ab' * 32, '0.1.0')

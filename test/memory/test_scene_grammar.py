@@ -79,7 +79,7 @@ def test_the_longest_text_has_exactly_the_stated_length(
     'cup 0 0000\n' * 9 + '.', 'cup 0 0000\n' * 2 + '0 on 1\n' * 9 + '.'])
 def test_what_cannot_be_read_cannot_be_written(
         text: str, scene_grammar: SceneGrammar, scene_format: SceneFormat) -> None:
-    with pytest.raises(ValueError, match='line|expected'):
+    with pytest.raises(ValueError, match=r'line|expected'):
         parse_scene(text, scene_format)
     constraint = scene_grammar.constraint()
     with pytest.raises(ValueError, match='token: expected'):
@@ -147,7 +147,7 @@ def test_a_wrong_format_names_its_field(kwargs: dict[str, object], field: str) -
 def test_a_word_that_could_break_the_grammar_is_refused(words: tuple[str, ...]) -> None:
     with pytest.raises(ValueError, match='labels: expected'):
         SceneVocabulary(labels=words)
-    with pytest.raises(ValueError, match='attributes.colour: expected'):
+    with pytest.raises(ValueError, match=r'attributes\.colour: expected'):
         SceneVocabulary(attributes={'colour': words})
 
 
@@ -165,9 +165,9 @@ def test_a_vocabulary_is_read_from_yaml(tmp_path: Path) -> None:
     assert vocabulary.predicates == SceneVocabulary().predicates
     for wrong in ('label: [cup]', 'labels: [CUP]', '[', 'labels: 3', '', 'attributes: [red]'):
         path.write_text(wrong)
-        with pytest.raises(ValueError, match='words.yaml'):
+        with pytest.raises(ValueError, match=r'words\.yaml'):
             load_vocabulary(path)
-    with pytest.raises(ValueError, match='none.yaml'):
+    with pytest.raises(ValueError, match=r'none\.yaml'):
         load_vocabulary(tmp_path / 'none.yaml')
 
 
