@@ -27,7 +27,7 @@ class JointMapper:
             raise ValueError('joint_names: expected different names, '
                              f'got {list(self.joint_names)}')
         # A driver keeps its order, so the look-up is made once and not a thousand times a second.
-        self._known_names: list[str] = []
+        self._known_names: list[str] | None = None
         self._indices = np.zeros(0, np.intp)
 
     def map(self, names: Sequence[str], positions: Sequence[float]) -> NDArray[np.float64]:

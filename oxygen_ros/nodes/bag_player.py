@@ -56,13 +56,16 @@ class BagPlayer(Node):
             raise BagError(path, 'cameras or joint states', f'only {set(layout.ignored.values())}')
         if offset_s > layout.duration_s:
             raise OxygenError(f'start_offset: expected at most {layout.duration_s:.1f} s, '
-                              f'the recording\'s length, got {offset_s:g}')
+                              f"the recording's length, got {offset_s:g}")
         self._start_ns = self._bag.start_ns + round(offset_s * 1e9)
         self._pause_ns = round(_pause_s(layout) * 1e9)
         self._shift = StampShift(self._start_ns, self._rate)
         self._played = {topic: self._make_publisher(layout, topic) for topic in layout.topics}
         self._instruction_topic = layout.instruction_topic
-        self._report(layout)
+        self._reported_damage: tuple[str, ...] = ()
+        self._report()
+        if layout.ignored:
+            self.get_logger().info(f'not played: {", ".join(sorted(layout.ignored))}')
         self._stop = Event()
         self._thread = Thread(target=self._play, name='bag_player')
         self._thread.start()
@@ -85,17 +88,18 @@ class BagPlayer(Node):
         kind = CompressedImage if name.endswith('/compressed') else Image
         return self.create_publisher(kind, name, qos_profile_sensor_data)
 
-    def _report(self, layout: BagLayout) -> None:
+    def _report(self) -> None:
+        self._reported_damage = self._bag.damage
         report = self.get_logger().warning if self._bag.damage else self.get_logger().info
         report(self._bag.summary())
-        if layout.ignored:
-            self.get_logger().info(f'not played: {", ".join(sorted(layout.ignored))}')
 
     def _play(self) -> None:
         try:
             begin_ns = time.monotonic_ns()
             while True:
                 end_ns = self._play_once(begin_ns)
+                if self._bag.damage != self._reported_damage:  # found while playing
+                    self._report()
                 if not self._loop or self._stop.is_set():
                     break
                 begin_ns = end_ns + self._pause_ns

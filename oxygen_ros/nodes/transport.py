@@ -4,22 +4,20 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-_PROFILES = ('FASTDDS_DEFAULT_PROFILES_FILE', 'FASTRTPS_DEFAULT_PROFILES_FILE',
-             'FASTDDS_BUILTIN_TRANSPORTS')
+_PROFILES = ('FASTDDS_DEFAULT_PROFILES_FILE', 'FASTRTPS_DEFAULT_PROFILES_FILE')
+_TRANSPORTS = 'FASTDDS_BUILTIN_TRANSPORTS'
 
 
 def use_large_data_transport() -> None:
     """Give images room in shared memory, by a profile of Fast DDS.
 
     By default three 640x480 cameras at 30 Hz lose half of their best-effort frames between two
-    processes of one machine, with the transport LARGE_DATA as well (it leaves the segment at
-    512 KiB); with the profile none. It must be called before `rclpy.init` and in every process;
-    what the user has set, a variable or a profile, is left as it is.
+    processes of one machine, with the transport LARGE_DATA as well (its segment is 512 KiB); with
+    the profile none. LARGE_DATA is set for where the profile is missing. Call it before
+    `rclpy.init`, in every process; another transport or profile that the user has chosen is left.
     """
-    if any(name in os.environ for name in _PROFILES):
+    if os.environ.setdefault(_TRANSPORTS, 'LARGE_DATA') != 'LARGE_DATA':
         return
     profile = Path(__file__).with_name('fastdds.xml')
-    if profile.is_file():
-        os.environ['FASTDDS_DEFAULT_PROFILES_FILE'] = str(profile)
-    else:  # an installation without data files
-        os.environ['FASTDDS_BUILTIN_TRANSPORTS'] = 'LARGE_DATA'
+    if profile.is_file() and not any(name in os.environ for name in _PROFILES):
+        os.environ[_PROFILES[0]] = str(profile)

@@ -92,7 +92,7 @@ class McapStorage:
         """Take topics, counts and chunks from the summary; False: there is none to rely on."""
         try:
             summary = make_reader(self._file).get_summary()
-        except (McapError, *BROKEN):
+        except (McapError, OSError, *BROKEN):  # it seeks to before the start of a tiny file
             return False
         if summary is None or summary.statistics is None:
             return False
