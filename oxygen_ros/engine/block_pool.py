@@ -1,23 +1,24 @@
 """Accounting of KV blocks: who may use which, in counts alone, with no tensor in sight.
 
-| blocks                  | taken as                   | by                               |
-| ----------------------- | -------------------------- | -------------------------------- |
-| first num_slots * slot  | slots of `slot_blocks`     | a prefix: owned, later shared    |
-| the rest                | runs of `action_stride`    | an action, whole and contiguous  |
-|                         | single blocks of a run     | text                             |
+| blocks                        | taken as                | by                           |
+| ----------------------------- | ----------------------- | ---------------------------- |
+| first num_slots * slot_blocks | slots of `slot_blocks`  | a prefix: owned, then shared |
+| the rest                      | runs of `action_stride` | an action: whole, contiguous |
+|                               | single blocks of a run  | text                         |
 
-Text draws from runs that hold text already and opens a free run only while more than the reserve are free; actions
-may take any free run. So the border between the two moves with demand, an action run is always there up to the
-reserve, and nothing fragments: a run whose text blocks have all come back is a free run again. Every operation is
-O(1).
+Text draws from runs that hold text already and opens a free run only while more than the reserve
+are free; actions may take any free run. So the border between the two moves with demand, an action
+run is always there up to the reserve, and nothing fragments: a run whose text blocks have all come
+back is a free run again. Every operation is O(1).
 """
 from __future__ import annotations
 
 from .errors import PoolError
+from .prefix_slots import PrefixSlots
 
 
-class BlockPool:
-    """Free, owned and shared counts of one pool.
+class BlockPool(PrefixSlots):
+    """Free, owned and shared counts of one pool: its slots, and the runs after them.
 
     Only the thread that owns the engine calls it.
 
@@ -27,22 +28,17 @@ class BlockPool:
 
     def __init__(self, num_slots: int, slot_blocks: int, num_runs: int, action_stride: int,
                  reserved_runs: int) -> None:
-        for name, value in (('num_slots', num_slots), ('slot_blocks', slot_blocks), ('num_runs', num_runs),
-                            ('action_stride', action_stride)):
+        super().__init__(num_slots, slot_blocks)
+        for name, value in (('num_runs', num_runs), ('action_stride', action_stride)):
             if value < 1:
                 raise ValueError(f'{name}: expected at least 1, got {value}')
         if not 0 <= reserved_runs <= num_runs:
             raise ValueError(f'reserved_runs: expected 0 to {num_runs}, got {reserved_runs}')
-        self.num_slots = num_slots
-        self.slot_blocks = slot_blocks
         self.num_runs = num_runs
         self.action_stride = action_stride
         self.reserved_runs = reserved_runs
         self.first_run_block = num_slots * slot_blocks
         self.num_blocks = self.first_run_block + num_runs * action_stride
-        self._free_slots = list(range(num_slots - 1, -1, -1))
-        self._slot_refs = [0] * num_slots  # 0: not shared
-        self._slot_owned = [False] * num_slots  # taken and not yet shared
         self._free_runs = list(range(num_runs - 1, -1, -1))
         self._run_of_action = [False] * num_runs
         # Text's runs: free blocks of each, and the runs that have one, as a doubly linked list.
@@ -55,8 +51,6 @@ class BlockPool:
         self._num_text = 0
         self._num_open_free = 0  # free blocks of runs opened by text
         self._num_action_runs = 0
-        self._num_owned_slots = 0
-        self._num_shared_slots = 0
 
     # Counts.
 
@@ -68,14 +62,14 @@ class BlockPool:
     @property
     def num_owned(self) -> int:
         """Blocks of one task, or of a prefix being built."""
-        return (self._num_owned_slots * self.slot_blocks + self._num_action_runs * self.action_stride
-                + self._num_text)
+        return (self._num_owned_slots * self.slot_blocks
+                + self._num_action_runs * self.action_stride + self._num_text)
 
     @property
     def num_free(self) -> int:
         """Blocks that nobody holds."""
-        return (len(self._free_slots) * self.slot_blocks + len(self._free_runs) * self.action_stride
-                + self._num_open_free)
+        return (len(self._free_slots) * self.slot_blocks
+                + len(self._free_runs) * self.action_stride + self._num_open_free)
 
     @property
     def num_text(self) -> int:
@@ -88,13 +82,13 @@ class BlockPool:
         return self._num_action_runs
 
     @property
-    def num_free_slots(self) -> int:
-        """Prefix slots that nobody holds."""
-        return len(self._free_slots)
+    def num_free_runs(self) -> int:
+        """Runs that neither an action nor text holds a block of."""
+        return len(self._free_runs)
 
     @property
     def max_text_blocks(self) -> int:
-        """Blocks that text could hold at the most, with no more action runs than the reserve in use."""
+        """Blocks that text could hold at most, with no more action runs than the reserve."""
         return (self.num_runs - self.reserved_runs) * self.action_stride
 
     @property
@@ -107,66 +101,17 @@ class BlockPool:
         """Free runs that must stay: the reserve less what actions hold already."""
         return max(0, self.reserved_runs - self._num_action_runs)
 
-    # Prefix slots.
-
-    def slot_block(self, slot: int) -> int:
-        """Return the first block of a slot."""
-        return slot * self.slot_blocks
-
-    def take_slot(self) -> int | None:
-        """Take a slot to build a prefix in; None: all are held."""
-        if not self._free_slots:
-            return None
-        slot = self._free_slots.pop()
-        self._slot_owned[slot] = True
-        self._num_owned_slots += 1
-        return slot
-
-    def drop_slot(self, slot: int) -> None:
-        """Give up a prefix that was not finished."""
-        self._check_owned(slot)
-        self._slot_owned[slot] = False
-        self._num_owned_slots -= 1
-        self._free_slots.append(slot)
-
-    def share_slot(self, slot: int) -> None:
-        """Make a finished prefix immutable, with one reference."""
-        self._check_owned(slot)
-        self._slot_owned[slot] = False
-        self._num_owned_slots -= 1
-        self._slot_refs[slot] = 1
-        self._num_shared_slots += 1
-
-    def retain(self, slot: int) -> None:
-        """Add a reference to a shared slot."""
-        self._check_shared(slot)
-        self._slot_refs[slot] += 1
-
-    def release(self, slot: int) -> bool:
-        """Drop a reference; True: it was the last and the slot is free."""
-        self._check_shared(slot)
-        self._slot_refs[slot] -= 1
-        if self._slot_refs[slot]:
-            return False
-        self._num_shared_slots -= 1
-        self._free_slots.append(slot)
-        return True
-
     def is_shared(self, block: int) -> bool:
         """Whether a block belongs to a registered prefix."""
-        return block < self.first_run_block and self._slot_refs[block // self.slot_blocks] > 0
+        return 0 <= block < self.first_run_block and self.refs(block // self.slot_blocks) > 0
 
-    def refs(self, slot: int) -> int:
-        """References to a shared slot; 0: not shared."""
-        return self._slot_refs[slot]
-
-    def _check_owned(self, slot: int) -> None:
-        if not self._slot_owned[slot]:
-            raise PoolError(f'slot {slot}: expected one that is being built, got one that is not')
-
-    def _check_shared(self, slot: int) -> None:
-        if not self._slot_refs[slot]:
-            raise PoolError(f'slot {slot}: expected a shared one, got one without references')
+    def is_owned(self, block: int) -> bool:
+        """Whether one task, or the builder of a prefix, holds a block."""
+        index = block - self.first_run_block
+        if index < 0:
+            return block >= 0 and self._slot_owned[block // self.slot_blocks]
+        return block < self.num_blocks and (self._run_of_action[index // self.action_stride]
+                                            or self._block_used[index] == 1)
 
     # Action runs.
 
@@ -180,10 +125,14 @@ class BlockPool:
         return self.first_run_block + run * self.action_stride
 
     def free_run(self, first_block: int) -> None:
-        """Give back a run."""
+        """Give back a run.
+
+        :raises PoolError: no action holds a run that begins there.
+        """
         run, offset = divmod(first_block - self.first_run_block, self.action_stride)
         if offset or not 0 <= run < self.num_runs or not self._run_of_action[run]:
-            raise PoolError(f'block {first_block}: expected the first block of an action run, got another')
+            raise PoolError(f'block {first_block}: expected the first block of an action run, '
+                            'got another')
         self._run_of_action[run] = False
         self._num_action_runs -= 1
         self._free_runs.append(run)
@@ -211,7 +160,10 @@ class BlockPool:
         return block
 
     def free_block(self, block: int) -> None:
-        """Give back one text block; the last one of a run makes the run free for actions too."""
+        """Give back one text block; the last one of a run makes the run free for actions too.
+
+        :raises PoolError: text does not hold the block.
+        """
         index = block - self.first_run_block
         if not 0 <= index < len(self._block_used) or not self._block_used[index]:
             raise PoolError(f'block {block}: expected a text block in use, got another')
@@ -250,13 +202,22 @@ class BlockPool:
 
     def check(self) -> None:
         """Assert the invariants; O(blocks), for idle time and tests."""
+        super().check()
         assert self.num_free + self.num_owned + self.num_shared == self.num_blocks
         assert sum(self._block_used) == self._num_text == sum(self._text_used)
         assert sum(self._run_of_action) == self._num_action_runs
-        assert sum(refs > 0 for refs in self._slot_refs) == self._num_shared_slots
-        assert sum(self._slot_owned) == self._num_owned_slots
-        assert len(self._free_slots) + self._num_owned_slots + self._num_shared_slots == self.num_slots
-        opened = self.num_runs - len(self._free_runs) - self._num_action_runs
-        assert sum(used > 0 for used in self._text_used) == opened
+        # An action can still be given what is left of the reserve.
+        assert len(self._free_runs) >= self._reserve_left()
+        opened = [run for run, used in enumerate(self._text_used) if used]
+        in_action = [run for run, taken in enumerate(self._run_of_action) if taken]
+        # Each run is free, an action's, or text's.
+        assert sorted([*self._free_runs, *in_action, *opened]) == list(range(self.num_runs))
         assert sum(map(len, self._text_free)) == self._num_open_free
-        assert opened * self.action_stride == self._num_text + self._num_open_free
+        assert len(opened) * self.action_stride == self._num_text + self._num_open_free
+        # The linked list holds exactly the open runs with a free block.
+        linked: list[int] = []
+        run = self._open_head
+        while run >= 0 and len(linked) <= len(opened):
+            linked.append(run)
+            run = self._open_next[run]
+        assert sorted(linked) == [run for run in opened if self._text_free[run]]

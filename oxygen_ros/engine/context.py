@@ -12,12 +12,14 @@ from .prefix import Prefix
 class Context:
     """The block table of one task on one prefix.
 
-    An action holds one whole run, from `bind_context` to `release`, rewritten by every pass. Text takes single blocks
-    as it grows. Made by `KVCacheManager.bind_context`.
+    An action holds one whole run, from `bind_context` to `release`, rewritten by every pass. Text
+    takes single blocks as it grows. Made by `KVCacheManager.bind_context`; only the thread that
+    owns the engine writes to it.
     """
 
-    def __init__(self, task: TaskType, prefix: Prefix, pool: BlockPool, block_size: int, bound_ns: int,
-                 run_block: int | None, on_release: Callable[[Context], None]) -> None:
+    def __init__(self, task: TaskType, prefix: Prefix, pool: BlockPool, block_size: int,
+                 bound_ns: int, run_block: int | None,
+                 on_release: Callable[[Context], None]) -> None:
         self.task = task
         self.prefix = prefix
         self.bound_ns = bound_ns
@@ -41,7 +43,13 @@ class Context:
         return len(self._blocks)
 
     def extend(self, num_tokens: int) -> bool:
-        """Make room for more own tokens; False: not enough blocks are free, and none was taken."""
+        """Make room for more own tokens; False: not enough blocks are free, and none was taken.
+
+        :raises PoolError: the context was released.
+        """
+        if self._on_release is None:
+            raise PoolError(f'context of {self.task.name}: expected a bound one, '
+                            'got one that was released')
         missing = -(-(self.num_tokens + num_tokens) // self._block_size) - len(self._blocks)
         if missing <= 0:
             return True
@@ -59,12 +67,14 @@ class Context:
         :raises PrefixImmutableError: it holds a block of a registered prefix.
         :raises PoolError: `extend` has not made room for them.
         """
-        if self.num_tokens + num_tokens > len(self._blocks) * self._block_size:
-            raise PoolError(f'own tokens: expected at most {len(self._blocks) * self._block_size}, '
+        capacity = len(self._blocks) * self._block_size
+        if self.num_tokens + num_tokens > capacity:
+            raise PoolError(f'own tokens: expected at most {capacity}, '
                             f'got {self.num_tokens + num_tokens}')
         for block in self._blocks:
             if self._pool.is_shared(block):
-                raise PrefixImmutableError(f'block {block}: expected an own block, got one of a registered prefix')
+                raise PrefixImmutableError(f'block {block}: expected an own block, '
+                                           'got one of a registered prefix')
         return tuple(self._blocks)
 
     def advance(self, num_tokens: int) -> None:
@@ -92,7 +102,8 @@ class Context:
         :raises PoolError: it was released before.
         """
         if self._on_release is None:
-            raise PoolError(f'context of {self.task.name}: expected to be released once, got a second time')
+            raise PoolError(f'context of {self.task.name}: expected to be released once, '
+                            'got a second time')
         self._give_back()
         on_release, self._on_release = self._on_release, None
         on_release(self)

@@ -62,15 +62,18 @@ class BatchedDecode:
     :param choose: returns the requests of the next step, their next block taken; may be empty when memory is short.
     :param ready: returns the requests that could take part, best first, at most a batch of them.
     :param deliver: takes the logits of a finished step.
+    :param arrived_ns: returns where the step stands among work in order of arrival.
     """
 
     def __init__(self, runner: ModelRunner, ready: Callable[[], Sequence[TextRequest]],
                  choose: Callable[[], Sequence[TextRequest]],
-                 deliver: Callable[[Sequence[TextRequest], Tensor], None]) -> None:
+                 deliver: Callable[[Sequence[TextRequest], Tensor], None],
+                 arrived_ns: Callable[[], int]) -> None:
         self._runner = runner
         self._ready = ready
         self._choose = choose
         self._deliver = deliver
+        self._arrived_ns = arrived_ns
         self.step: DecodeStep | None = None
 
     @property
@@ -84,7 +87,7 @@ class BatchedDecode:
 
     @property
     def arrived_ns(self) -> int:
-        return min((request.submitted_ns for request in self._requests), default=0)
+        return self._arrived_ns()
 
     def next_unit(self) -> UnitKey | None:
         if self.step is not None:

@@ -3,7 +3,7 @@ from ..errors import OxygenError
 
 
 class PoolError(OxygenError):
-    """The accounting of blocks was misused (freed twice, released below zero): a bug of the caller."""
+    """The accounting was misused (freed twice, released below zero): a bug of the caller."""
 
 
 class PrefixImmutableError(PoolError):

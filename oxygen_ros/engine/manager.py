@@ -10,7 +10,7 @@ import torch
 from ..types import Provenance, TaskType
 from .block_pool import BlockPool
 from .context import Context
-from .errors import NeverFitsError
+from .errors import NeverFitsError, PoolError
 from .kv_cache import KVCache
 from .prefix import Prefix, PrefixBuilder
 from .spec import ModelSpec
@@ -35,7 +35,7 @@ class KVConfig:
     max_live_prefixes: int = 4  # slots: one being built, the newest, the others pinned by text
     num_text_blocks: int = 256
     reserved_action_contexts: int = 2  # the one in use, and the next one's prompt being prefilled
-    text_prefix_max_age_s: float = 0.5  # a new text request joins a pinned prefix younger than this
+    text_prefix_max_age_s: float = 0.5  # new text joins a pinned prefix younger than this
 
     def __post_init__(self) -> None:
         if self.sharing not in [sharing.value for sharing in Sharing]:
@@ -43,9 +43,11 @@ class KVConfig:
         for name, least in (('block_size', 1), ('max_live_prefixes', 2), ('num_text_blocks', 1),
                             ('reserved_action_contexts', 2)):
             if getattr(self, name) < least:
-                raise ValueError(f'kv.{name}: expected at least {least}, got {getattr(self, name)}')
-        if not self.text_prefix_max_age_s >= 0.0:
-            raise ValueError(f'kv.text_prefix_max_age_s: expected at least 0, got {self.text_prefix_max_age_s}')
+                raise ValueError(f'kv.{name}: expected at least {least}, '
+                                 f'got {getattr(self, name)}')
+        if not 0.0 <= self.text_prefix_max_age_s < float('inf'):
+            raise ValueError('kv.text_prefix_max_age_s: expected at least 0 and finite, '
+                             f'got {self.text_prefix_max_age_s}')
 
 
 class KVCacheManager:
@@ -53,25 +55,29 @@ class KVCacheManager:
 
     Who holds a slot:
 
-    | slot              | from                          | to                                                   |
-    | ----------------- | ----------------------------- | ---------------------------------------------------- |
-    | being built       | begin_prefix                  | register_immutable_prefix, or abandon                |
-    | newest            | register_immutable_prefix     | the next one is registered (the manager's reference) |
-    | read by an action | bind_context(PHYSICAL_ACTION) | release, when the next action context is ready       |
-    | pinned by text    | bind_context(text)            | release, at the end of the last request on it        |
+    | slot              | from                      | to                                   |
+    | ----------------- | ------------------------- | ------------------------------------ |
+    | being built       | begin_prefix              | register_immutable_prefix or abandon |
+    | newest            | register_immutable_prefix | the next one's registration          |
+    | read by an action | bind_context(action)      | release: the next action is ready    |
+    | pinned by text    | bind_context(text)        | release: its last request has ended  |
     """
 
-    def __init__(self, spec: ModelSpec, config: KVConfig, device: torch.device, dtype: torch.dtype) -> None:
+    def __init__(self, spec: ModelSpec, config: KVConfig, device: torch.device,
+                 dtype: torch.dtype) -> None:
         block_size = config.block_size
         slot_blocks = -(-spec.max_prefix_tokens // block_size)
         stride = -(-spec.max_action_tokens // block_size)
         text_runs = -(-config.num_text_blocks // stride)
         self.config = config
-        self.pool = BlockPool(config.max_live_prefixes, slot_blocks, text_runs + config.reserved_action_contexts,
-                              stride, config.reserved_action_contexts)
+        self.pool = BlockPool(config.max_live_prefixes, slot_blocks,
+                              text_runs + config.reserved_action_contexts, stride,
+                              config.reserved_action_contexts)
         self.cache = KVCache(spec, self.pool.num_blocks, block_size, device, dtype)
         self._max_age_ns = round(config.text_prefix_max_age_s * 1e9)
         self._newest: Prefix | None = None
+        # Who holds each slot: a handle whose slot went on to another holder is recognised by it.
+        self._holders: list[Prefix | PrefixBuilder | None] = [None] * config.max_live_prefixes
         self._contexts: dict[Context, None] = {}  # in order of binding
         self._num_prefixes = 0
 
@@ -86,12 +92,8 @@ class KVCacheManager:
 
     def live_prefixes(self) -> list[Prefix]:
         """Return the prefixes that somebody reads, and the newest, oldest first."""
-        live = {context.prefix.slot: context.prefix for context in tuple(self._contexts)}
-        if self._newest is not None:
-            live[self._newest.slot] = self._newest
-        return sorted(live.values(), key=lambda prefix: prefix.prefix_id)
-
-    # Prefixes.
+        live = [holder for holder in tuple(self._holders) if isinstance(holder, Prefix)]
+        return sorted(live, key=lambda prefix: prefix.prefix_id)
 
     def can_begin_prefix(self) -> bool:
         """Whether a slot is free."""
@@ -109,26 +111,41 @@ class KVCacheManager:
         slot = self.pool.take_slot()
         if slot is None:
             return None
-        return PrefixBuilder(slot, num_tokens, num_visual_tokens, steady_ns, provenance, self.pool)
+        builder = PrefixBuilder(slot, num_tokens, num_visual_tokens, steady_ns, provenance,
+                                self.pool)
+        self._holders[slot] = builder
+        return builder
 
     def abandon(self, builder: PrefixBuilder) -> None:
-        """Give up a prefix that was not registered."""
+        """Give up a prefix that was not registered.
+
+        :raises PoolError: it was registered or abandoned before.
+        """
+        if builder.closed:
+            raise PoolError(f'slot {builder.slot}: expected one being built, got a closed one')
         self.pool.drop_slot(builder.slot)
+        self._holders[builder.slot] = None
         builder.closed = True
 
     def register_immutable_prefix(self, builder: PrefixBuilder, now_ns: int) -> Prefix:
-        """Make a finished prefix immutable and the newest one; nobody writes to it again (R1, R12)."""
+        """Make a finished prefix immutable and the newest one (R1, R12).
+
+        :raises PrefixImmutableError: it was registered or abandoned before.
+        """
         prefix = self._register(builder, now_ns)
-        if self._newest is not None:
-            self.pool.release(self._newest.slot)
+        self.forget_newest()
         self._newest = prefix
         return prefix
 
-    def register_private_prefix(self, builder: PrefixBuilder, now_ns: int, task: TaskType) -> Context:
-        """Register a prefix for one reader alone (isolated caches) and bind that reader's context to it."""
+    def register_private_prefix(self, builder: PrefixBuilder, now_ns: int,
+                                task: TaskType) -> Context:
+        """Register a prefix for one reader alone and bind it (isolated caches).
+
+        :raises PrefixImmutableError: it was registered or abandoned before.
+        """
         prefix = self._register(builder, now_ns)
         context = self.bind_context(task, prefix, now_ns)
-        self.pool.release(prefix.slot)  # the context holds the only reference now
+        self._release(prefix)  # the context holds the only reference now
         return context
 
     def _register(self, builder: PrefixBuilder, now_ns: int) -> Prefix:
@@ -136,39 +153,59 @@ class KVCacheManager:
         self.pool.share_slot(builder.slot)
         builder.closed = True
         self._num_prefixes += 1
-        return Prefix(self._num_prefixes, builder.slot, first_block, builder.num_tokens, builder.num_visual_tokens,
-                      builder.steady_ns, now_ns, builder.provenance)
+        prefix = Prefix(self._num_prefixes, builder.slot, first_block, builder.num_tokens,
+                        builder.num_visual_tokens, builder.steady_ns, now_ns, builder.provenance)
+        self._holders[builder.slot] = prefix
+        return prefix
 
     def forget_newest(self) -> None:
-        """Drop the manager's own reference on the newest prefix (time jumped, or the engine stops)."""
+        """Drop the manager's own reference (time jumped, or the engine stops)."""
         if self._newest is not None:
-            self.pool.release(self._newest.slot)
-            self._newest = None
+            newest, self._newest = self._newest, None
+            self._release(newest)
 
-    # Contexts.
+    def _release(self, prefix: Prefix) -> None:
+        if self.pool.release(prefix.slot):
+            self._holders[prefix.slot] = None
 
     def bind_context(self, task: TaskType, prefix: Prefix, now_ns: int) -> Context:
-        """Bind a task to a registered prefix: an action gets its run, text starts without blocks (R2, R12)."""
+        """Bind a task to a registered prefix (R2, R12).
+
+        An action gets its run, which never fails up to the reserve; text starts without blocks.
+
+        :raises PoolError: the prefix is no longer alive, or more action contexts than reserved are
+            bound and text holds the rest. Nothing was taken.
+        """
+        if self._holders[prefix.slot] is not prefix:
+            raise PoolError(f'prefix {prefix.prefix_id}: expected a live one, got a released one')
         run_block = None
         if task is TaskType.PHYSICAL_ACTION:
             run_block = self.pool.take_run()
-            # The reserve keeps a run for each action context there may be.
-            assert run_block is not None, 'more action contexts at one time than reserved'
+            if run_block is None:
+                raise PoolError(f'action contexts: expected at most {self.pool.num_action_runs}, '
+                                'got more')
         self.pool.retain(prefix.slot)
-        context = Context(task, prefix, self.pool, self.config.block_size, now_ns, run_block, self._released)
+        context = Context(task, prefix, self.pool, self.config.block_size, now_ns, run_block,
+                          self._released)
         self._contexts[context] = None
         return context
 
     def _released(self, context: Context) -> None:
         del self._contexts[context]
-        self.pool.release(context.prefix.slot)
+        self._release(context.prefix)
 
     def choose_text_prefix(self, now_ns: int) -> Prefix | None:
         """Return the prefix for a new text request, or None: it has to wait.
 
-        It joins the newest prefix that text pins already, when that is younger than `text_prefix_max_age_s`; else it
-        pins the newest complete one, unless no slot would then be left to build the next observation in: of
-        `max_live_prefixes` slots one is being built, one is the newest, and the rest can be pinned.
+        Of S = `max_live_prefixes` slots one is for building, one for the newest, S - 2 to pin:
+
+        | newest prefix pinned by text          | prefixes pinned | the request                  |
+        | ------------------------------------- | --------------- | ---------------------------- |
+        | younger than `text_prefix_max_age_s`  | any             | joins it                     |
+        | older, and the newest of all          | any             | joins it                     |
+        | older, or none                        | below S - 2     | pins the newest complete one |
+        | none                                  | 0 = S - 2       | pins it; observations wait   |
+        | older                                 | S - 2           | waits for the end of a pin   |
         """
         newest = self._newest
         if newest is None:
@@ -179,9 +216,7 @@ class KVCacheManager:
             joinable = max(pinned.values(), key=lambda prefix: prefix.prefix_id)
             if now_ns - joinable.steady_ns < self._max_age_ns:
                 return joinable
-        if newest.slot in pinned or len(pinned) < self.config.max_live_prefixes - 2:
-            return newest
-        if len(pinned) == 0:  # two slots only: pin the newest, and observations wait for the end of the request
+        if newest.slot in pinned or len(pinned) < max(1, self.config.max_live_prefixes - 2):
             return newest
         return None
 
@@ -189,19 +224,24 @@ class KVCacheManager:
         """Return why a text request of this many own tokens can never be served; empty: it can."""
         needed = -(-num_tokens // self.config.block_size)
         available = self.pool.max_text_blocks
-        return '' if needed <= available else str(NeverFitsError(f'request of {num_tokens} tokens', needed, available))
+        error = NeverFitsError(f'request of {num_tokens} tokens', needed, available)
+        return '' if needed <= available else str(error)
 
     def check_integrity(self) -> None:
-        """Assert the invariants of memory: counts add up, and no block is in two tables."""
-        self.pool.check()
-        seen: set[int] = set()
-        refs: dict[int, int] = {}
-        for context in self._contexts:
-            blocks = context.block_table
-            assert seen.isdisjoint(blocks)
-            seen.update(blocks)
-            refs[context.prefix.slot] = refs.get(context.prefix.slot, 0) + 1
+        """Assert the invariants of memory: counts add up, and each block is in one table."""
+        pool = self.pool
+        pool.check()
+        blocks = [block for context in self._contexts for block in context.block_table]
+        assert len(set(blocks)) == len(blocks)
+        assert all(block >= pool.first_run_block and pool.is_owned(block) for block in blocks)
+        # Nothing is held that no context knows of: a leak would show here.
+        assert len(blocks) == pool.num_text + pool.num_action_runs * pool.action_stride
+        readers = [context.prefix for context in self._contexts]
         if self._newest is not None:
-            refs[self._newest.slot] = refs.get(self._newest.slot, 0) + 1
-        for slot in range(self.pool.num_slots):
-            assert self.pool.refs(slot) == refs.get(slot, 0)
+            readers.append(self._newest)
+        for slot, holder in enumerate(self._holders):
+            on_slot = [prefix for prefix in readers if prefix.slot == slot]
+            assert pool.refs(slot) == len(on_slot)
+            assert all(prefix is holder for prefix in on_slot)
+            assert pool.is_shared(pool.slot_block(slot)) == isinstance(holder, Prefix)
+            assert pool.is_owned(pool.slot_block(slot)) == isinstance(holder, PrefixBuilder)

@@ -1,4 +1,4 @@
-"""How the KV cache is used: bytes by class, what isolated caches would take, blocks by state, live prefixes."""
+"""How the KV cache is used: by class and state, by live prefix, and what isolated caches take."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -8,7 +8,11 @@ from .manager import KVCacheManager
 
 @dataclass(frozen=True, slots=True)
 class MemoryReport:
-    """One moment of the cache; bytes of whole blocks."""
+    """One moment of the cache; bytes of whole blocks.
+
+    What prefix, action, text and free leave of the total is slack: the unused tails of slots, and
+    prefixes being built, which nobody refers to yet.
+    """
 
     bytes_total: int
     bytes_prefix: int
@@ -42,19 +46,20 @@ def reduction_limit(prefix_tokens: int, private_tokens: int, num_tasks: int = 3)
 def memory_report(manager: KVCacheManager, now_ns: int) -> MemoryReport:
     """Read the cache.
 
-    A prefix counts by the blocks that hold its tokens. Isolated caches would hold one copy for each reader, and one
-    for a prefix that nobody reads yet. Any thread may call it; off the engine's thread the parts may be of two
-    neighbouring moments.
+    A prefix counts by the blocks that hold its tokens. Isolated caches would hold one copy for
+    each reader, and one for a prefix that nobody reads yet. Any thread may call it; off the
+    engine's thread the parts may be of two neighbouring moments.
     """
     pool = manager.pool
     block_bytes = manager.cache.bytes_per_block
     contexts = tuple(manager.contexts())
     prefixes = manager.live_prefixes()
-    readers = [sum(context.prefix.slot == prefix.slot for context in contexts) for prefix in prefixes]
+    readers = [sum(context.prefix is prefix for context in contexts) for prefix in prefixes]
     blocks = [-(-prefix.num_tokens // manager.config.block_size) for prefix in prefixes]
     action = pool.num_action_runs * pool.action_stride
     text = pool.num_text
-    prefix_copies = sum(count * max(1, num_readers) for count, num_readers in zip(blocks, readers))
+    prefix_copies = sum(count * max(1, num_readers)
+                        for count, num_readers in zip(blocks, readers))
     return MemoryReport(
         bytes_total=pool.num_blocks * block_bytes, bytes_prefix=sum(blocks) * block_bytes,
         bytes_action=action * block_bytes, bytes_text=text * block_bytes,

@@ -26,6 +26,7 @@ class Prefix:
 
     @property
     def observation_id(self) -> int:
+        """The observation that it holds."""
         return self.provenance.observation_id
 
 
@@ -45,9 +46,11 @@ class PrefixBuilder:
     def block_table(self) -> tuple[int, ...]:
         """Blocks to write to, in order.
 
-        :raises PrefixImmutableError: the prefix was registered: nobody writes to it again.
+        :raises PrefixImmutableError: it was registered, so that nobody writes to it again, or
+            abandoned.
         """
         if self.closed:
-            raise PrefixImmutableError(f'slot {self.slot}: expected a prefix being built, got a closed one')
+            raise PrefixImmutableError(f'slot {self.slot}: expected a prefix being built, '
+                                       'got a closed one')
         first = self.pool.slot_block(self.slot)
         return tuple(range(first, first + self.pool.slot_blocks))

@@ -45,7 +45,8 @@ class TextQueue:
         self._requests: dict[int, TextRequest] = {}
         self._prompts: dict[int, PromptWork] = {}
         self._building: dict[int, PrefixWork] = {}
-        self._decode = BatchedDecode(runner, self._decodable, self._begin_step, self._deliver)
+        self._decode = BatchedDecode(runner, self._decodable, self._begin_step, self._deliver,
+                                    self._decode_arrived_ns)
         self._patience_ns = {Rank.DIALOGUE: round(config.scheduler.dialogue_patience_s * 1e9),
                              Rank.SCENE_GRAPH: round(config.scheduler.scene_graph_patience_s * 1e9)}
 
@@ -157,6 +158,12 @@ class TextQueue:
         else:
             ready.sort(key=lambda request: request.last_step_ns + self._patience_ns[request.rank])
         return ready[:self._config.decode_batch]
+
+    def _decode_arrived_ns(self) -> int:
+        """Place of the decode step in order of arrival: one at a time, that of the oldest request; as a batch, after
+        the prompts of all that are here, so that they decode together."""
+        submitted = [request.submitted_ns for request in self._requests.values()]
+        return max(submitted, default=0) if self._config.decode_batch > 1 else min(submitted, default=0)
 
     def _begin_step(self) -> Sequence[TextRequest]:
         requests = []
