@@ -27,15 +27,18 @@ class ActionExpert:
     """The expert's layers with the modulations of every denoising step; holds no K/V."""
 
     def __init__(self, reader: WeightReader, time_mlp: WeightReader, shape: LayerShape,
-                 num_layers: int, num_steps: int) -> None:
+                 num_layers: int, num_steps: int, min_period: float = 4e-3,
+                 max_period: float = 4.0) -> None:
         """Load the layers and compute the modulations.
 
         :param time_mlp: the scope that holds time_mlp_in and time_mlp_out.
+        :param min_period: of the time embedding, as max_period.
         """
         self._layers = [ModulatedLayer(reader.scope(f'layers.{i}.'), shape)
                         for i in range(num_layers)]
         self._norm = RMSNorm(shape.width, shape.eps, reader.device)
-        self._steps = _modulations(reader, time_mlp, shape, num_layers, num_steps)
+        times = time_embedding(euler_times(num_steps), shape.width, min_period, max_period)
+        self._steps = _modulations(reader, time_mlp, shape, num_layers, times)
 
     def __call__(self, hidden: Tensor, step: int, rope: RopeRows, attend: Attend) -> Tensor:
         """Run one denoising step's layers and final norm: hidden [num_tokens, width] -> same."""
@@ -46,10 +49,13 @@ class ActionExpert:
 
 
 def _modulations(reader: WeightReader, time_mlp: WeightReader, shape: LayerShape,
-                 num_layers: int, num_steps: int) -> tuple[_StepModulations, ...]:
-    """Compute scale, shift and gate of all steps, layers and norms, in float32."""
+                 num_layers: int, times: Tensor) -> tuple[_StepModulations, ...]:
+    """Compute scale, shift and gate of all steps, layers and norms, in float32.
+
+    :param times: embedded flow times, [num_steps, width].
+    """
     width, kind = shape.width, torch.float32
-    condition = time_embedding(euler_times(num_steps), width).to(reader.device)
+    condition = times.to(reader.device)
     for name in ('time_mlp_in', 'time_mlp_out'):
         condition = functional.silu(functional.linear(
             condition, time_mlp.take(f'{name}.weight', width, width, dtype=kind),
@@ -68,4 +74,4 @@ def _modulations(reader: WeightReader, time_mlp: WeightReader, shape: LayerShape
                at_norm(f'layers.{i}.post_attention_layernorm')) for i in range(num_layers)]
     final = at_norm('norm')
     return tuple(_StepModulations(tuple((a[step], m[step]) for a, m in layers), final[step])
-                 for step in range(num_steps))
+                 for step in range(len(times)))

@@ -102,6 +102,26 @@ class RMSNorm:
         return y.to(x.dtype)
 
 
+class LowRank(NamedTuple):
+    """A low-rank addition to a product: `y + x a b`."""
+
+    a: Tensor  # [in, rank]
+    b: Tensor  # [rank, out], scale included
+
+    def add(self, y: Tensor, x: Tensor) -> None:
+        """Add to y [num_tokens, out] what it makes of x [num_tokens, in]."""
+        y.addmm_(torch.mm(x, self.a), self.b)
+
+
+class LayerAdapter(NamedTuple):
+    """The low-rank additions of one layer; None: not adapted."""
+
+    qkv: LowRank | None
+    output: LowRank | None
+    gate_up: LowRank | None
+    down: LowRank | None
+
+
 class Projections:
     """Fused weights of one layer: q, k and v in one product, gate and up in another.
 
@@ -112,29 +132,40 @@ class Projections:
         width, mlp_width = shape.width, shape.mlp_width
         query_width = shape.num_heads * shape.head_dim
         kv_width = shape.num_kv_heads * shape.head_dim
-        attention, mlp = reader.scope('self_attn.'), reader.scope('mlp.')
-        self._qkv = torch.cat((attention.take('q_proj.weight', query_width, width),
-                               attention.take('k_proj.weight', kv_width, width),
-                               attention.take('v_proj.weight', kv_width, width))).t()
-        self.output = attention.take('o_proj.weight', width, query_width).t()
-        self._gate_up = torch.cat((mlp.take('gate_proj.weight', mlp_width, width),
-                                   mlp.take('up_proj.weight', mlp_width, width))).t()
-        self.down = mlp.take('down_proj.weight', width, mlp_width).t()
+        self._qkv = reader.fuse([f'self_attn.{name}_proj.weight' for name in 'qkv'],
+                                (query_width, kv_width, kv_width), width).t()
+        self.output = reader.take('self_attn.o_proj.weight', width, query_width).t()
+        self._gate_up = reader.fuse(('mlp.gate_proj.weight', 'mlp.up_proj.weight'),
+                                    (mlp_width, mlp_width), width).t()
+        self.down = reader.take('mlp.down_proj.weight', width, mlp_width).t()
         self._activation = ACTIVATIONS[shape.activation]
         self._qkv_view = (-1, shape.num_heads + 2 * shape.num_kv_heads, shape.head_dim)
         self._rotated_and_values = (shape.num_heads + shape.num_kv_heads, shape.num_kv_heads)
         self._queries_and_keys = (shape.num_heads, shape.num_kv_heads)
 
-    def attention(self, layer: int, normed: Tensor, rope: RopeRows, attend: Attend) -> Tensor:
-        """Attention without the output product: [n, width] -> [n, num_heads * head_dim]."""
-        qkv = torch.mm(normed, self._qkv).view(self._qkv_view)
+    def attention(self, layer: int, normed: Tensor, rope: RopeRows, attend: Attend,
+                  adapter: LowRank | None = None) -> Tensor:
+        """Attention without the output product: [n, width] -> [n, num_heads * head_dim].
+
+        :param adapter: of the fused q, k and v.
+        """
+        product = torch.mm(normed, self._qkv)
+        if adapter is not None:
+            adapter.add(product, normed)
+        qkv = product.view(self._qkv_view)
         rotated, values = qkv.split_with_sizes(self._rotated_and_values, 1)
         queries, keys = apply_rope(rotated, rope).split_with_sizes(self._queries_and_keys, 1)
         return attend(layer, queries, keys, values)
 
-    def gated(self, normed: Tensor) -> Tensor:
-        """MLP without the down product: [n, width] -> [n, mlp_width]."""
-        gate, up = torch.mm(normed, self._gate_up).chunk(2, -1)
+    def gated(self, normed: Tensor, adapter: LowRank | None = None) -> Tensor:
+        """MLP without the down product: [n, width] -> [n, mlp_width].
+
+        :param adapter: of the fused gate and up.
+        """
+        product = torch.mm(normed, self._gate_up)
+        if adapter is not None:
+            adapter.add(product, normed)
+        gate, up = product.chunk(2, -1)
         return self._activation(gate).mul_(up)
 
 
@@ -147,12 +178,29 @@ class DecoderLayer:
         self._input_norm = load_norm(reader, 'input_layernorm.weight', shape, unit_offset)
         self._mlp_norm = load_norm(reader, 'post_attention_layernorm.weight', shape, unit_offset)
 
-    def __call__(self, layer: int, hidden: Tensor, rope: RopeRows, attend: Attend) -> Tensor:
+    def __call__(self, layer: int, hidden: Tensor, rope: RopeRows, attend: Attend,
+                 adapter: LayerAdapter | None = None) -> Tensor:
         """Hidden [num_tokens, width] -> the same; the argument is left as it was."""
+        if adapter is not None:
+            return self._adapted(layer, hidden, rope, attend, adapter)
         weights = self._projections
         attended = weights.attention(layer, self._input_norm(hidden), rope, attend)
         hidden = torch.addmm(hidden, attended, weights.output)
         return hidden.addmm_(weights.gated(self._mlp_norm(hidden)), weights.down)
+
+
+    def _adapted(self, layer: int, hidden: Tensor, rope: RopeRows, attend: Attend,
+                 adapter: LayerAdapter) -> Tensor:
+        weights = self._projections
+        attended = weights.attention(layer, self._input_norm(hidden), rope, attend, adapter.qkv)
+        hidden = torch.addmm(hidden, attended, weights.output)
+        if adapter.output is not None:
+            adapter.output.add(hidden, attended)
+        gated = weights.gated(self._mlp_norm(hidden), adapter.gate_up)
+        hidden.addmm_(gated, weights.down)
+        if adapter.down is not None:
+            adapter.down.add(hidden, gated)
+        return hidden
 
 
 class ModulatedLayer:

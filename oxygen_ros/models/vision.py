@@ -6,6 +6,7 @@ openpi `models/siglip.py`: patch convolution plus learned position, pre-LayerNor
 from __future__ import annotations
 
 from dataclasses import dataclass
+import math
 
 import torch
 from torch import Tensor
@@ -26,10 +27,16 @@ class VisionShape:
     num_heads: int
     output_width: int  # the language expert's
     eps: float = 1e-6
+    shuffle: int = 0  # patches a side that become one token (SmolVLM); 0: every patch is one
 
     @property
     def num_tokens(self) -> int:
-        """Tokens of one image, one a patch."""
+        """Tokens of one image."""
+        return self.num_patches // max(self.shuffle, 1) ** 2
+
+    @property
+    def num_patches(self) -> int:
+        """Patches of one image."""
         return (self.image_px // self.patch_px) ** 2
 
 
@@ -49,6 +56,26 @@ class _Linear:
         return torch.addmm(self.bias, x, self.weight)
 
 
+class _ShuffleProjector:
+    """Neighbouring patches joined to one token, then a product without bias.
+
+    transformers `models/smolvlm`: the shuffle x shuffle patches of a square lie row by row in the
+    token's values. SmolVLA scales image tokens by sqrt(width), multiplied into the weights here.
+    """
+
+    def __init__(self, reader: WeightReader, shape: VisionShape) -> None:
+        shuffle = shape.shuffle
+        values = shape.width * shuffle ** 2
+        self._weight = reader.take('weight', shape.output_width, values).mul_(
+            math.sqrt(shape.output_width)).t()
+        side = shape.image_px // shape.patch_px
+        self._squares = (side // shuffle, shuffle, side // shuffle, shuffle, shape.width)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        squares = x.view(self._squares).transpose(1, 2)
+        return torch.mm(squares.reshape(-1, self._weight.shape[0]), self._weight)
+
+
 class _LayerNorm:
     def __init__(self, reader: WeightReader, name: str, shape: VisionShape) -> None:
         self._shape = (shape.width,)
@@ -63,9 +90,10 @@ class _LayerNorm:
 class _EncoderLayer:
     def __init__(self, reader: WeightReader, shape: VisionShape) -> None:
         width = shape.width
-        parts = [_Linear.load(reader, f'self_attn.{name}_proj', width, width) for name in 'qkv']
-        self._qkv = _Linear(torch.cat([part.weight.t() for part in parts]),
-                            torch.cat([part.bias for part in parts]))
+        names = [f'self_attn.{name}_proj' for name in 'qkv']
+        self._qkv = _Linear(
+            reader.fuse([f'{name}.weight' for name in names], (width,) * 3, width),
+            torch.cat([reader.take(f'{name}.bias', width) for name in names]))
         self._output = _Linear.load(reader, 'self_attn.out_proj', width, width)
         self._fc1 = _Linear.load(reader, 'mlp.fc1', shape.mlp_width, width)
         self._fc2 = _Linear.load(reader, 'mlp.fc2', width, shape.mlp_width)
@@ -86,24 +114,24 @@ class VisionTower:
     """Image to tokens of the language expert; weights only, no state."""
 
     def __init__(self, reader: WeightReader, projector: WeightReader, shape: VisionShape) -> None:
-        """:param projector: the scope that holds the projector's weight and bias."""
+        """:param projector: the scope that holds the projector."""
         patch_values = 3 * shape.patch_px ** 2
         embeddings = reader.scope('embeddings.')
         patch = embeddings.take('patch_embedding.weight', shape.width, 3, shape.patch_px,
                                 shape.patch_px)
         self._patch = patch.reshape(shape.width, patch_values).t()
-        self._position = (embeddings.take('position_embedding.weight', shape.num_tokens,
-                                          shape.width)
-                          + embeddings.take('patch_embedding.bias', shape.width))
+        position = embeddings.take('position_embedding.weight', shape.num_patches, shape.width)
+        self._position = position.add_(embeddings.take('patch_embedding.bias', shape.width))
         self._layers = [_EncoderLayer(reader.scope(f'encoder.layers.{i}.'), shape)
                         for i in range(shape.num_layers)]
         self._norm = _LayerNorm(reader, 'post_layernorm', shape)
-        self._projector = _Linear.load(projector, 'linear', shape.output_width, shape.width)
+        self._projector = (_ShuffleProjector(projector, shape) if shape.shuffle else
+                           _Linear.load(projector, 'linear', shape.output_width, shape.width))
         self._side = shape.image_px // shape.patch_px
         self._patch_px = shape.patch_px
 
     def __call__(self, image: Tensor) -> Tensor:
-        """Encode one image [3, image_px, image_px] in [-1, 1]: -> [num_tokens, output_width]."""
+        """Encode one image [3, image_px, image_px] in [-1, 1]: -> [tokens, output_width]."""
         side, px = self._side, self._patch_px
         patches = image.view(3, side, px, side, px).permute(1, 3, 0, 2, 4).reshape(side * side, -1)
         x = torch.addmm(self._position, patches, self._patch)

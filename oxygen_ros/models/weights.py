@@ -1,7 +1,7 @@
 """Named weight tensors: strict reading, and the checksum that provenance carries."""
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 
@@ -38,17 +38,44 @@ class WeightReader:
 
     def take(self, name: str, *shape: int, dtype: torch.dtype | None = None) -> Tensor:
         """Return the tensor `name` of this scope on the device, in `dtype` or the model's."""
+        # A copy even where type and device fit: a model must not live in a file that may change.
+        out = torch.empty(shape, device=self.device, dtype=dtype or self.dtype)
+        self._copy(name, out)
+        return out
+
+    def fuse(self, names: Sequence[str], heights: Sequence[int], width: int) -> Tensor:
+        """Return matrices [height, width] under one another, each copied straight to its rows."""
+        out = torch.empty(sum(heights), width, device=self.device, dtype=self.dtype)
+        for name, rows in zip(names, out.split_with_sizes(list(heights)), strict=True):
+            self._copy(name, rows)
+        return out
+
+    def has(self, name: str) -> bool:
+        """Return whether the checkpoint holds `name` of this scope."""
+        return self._prefix + name in self._tensors
+
+    def is_equal(self, name: str, other: WeightReader, other_name: str) -> bool:
+        """Return whether two tensors that are there hold the same numbers."""
+        return torch.equal(self._tensors[self._prefix + name],
+                           self._tensors[other._prefix + other_name])
+
+    def skip(self, name: str) -> None:
+        """Count a tensor as known that the model does not need."""
+        self._ledger.taken.add(self._prefix + name)
+
+    def _copy(self, name: str, out: Tensor) -> None:
+        """Copy one tensor to its place, or note why it does not fit and write zeros."""
         full_name = self._prefix + name
         self._ledger.taken.add(full_name)
         tensor = self._tensors.get(full_name)
-        if tensor is None:
-            self._ledger.misfits.append(f'missing {full_name} {list(shape)}')
-        elif tuple(tensor.shape) != shape:
-            self._ledger.misfits.append(
-                f'{full_name}: expected shape {list(shape)}, got {list(tensor.shape)}')
+        misfit = _misfit(tensor, out)
+        if misfit is None:
+            assert tensor is not None
+            out.copy_(tensor)
         else:
-            return tensor.to(self.device, self.dtype if dtype is None else dtype)
-        return torch.zeros(shape, device=self.device, dtype=dtype or self.dtype)
+            self._ledger.misfits.append(f'{full_name}: {misfit}' if tensor is not None
+                                        else f'missing {full_name} {list(out.shape)}')
+            out.zero_()
 
     def finish(self) -> None:
         """Check that every tensor fitted and none was left over.
@@ -60,6 +87,21 @@ class WeightReader:
         if misfits:
             raise ValueError(f'weights do not fit the model, {len(misfits)} misfits: '
                              + '; '.join(misfits))
+
+
+def _misfit(tensor: Tensor | None, out: Tensor) -> str | None:
+    """Return what is wrong with a tensor for its place."""
+    if tensor is None:
+        return 'missing'
+    if tensor.shape != out.shape:
+        return f'expected shape {list(out.shape)}, got {list(tensor.shape)}'
+    if not tensor.is_floating_point():
+        return f'expected floating-point numbers, got {tensor.dtype}'
+    if tensor.device.type != 'meta' and tensor.numel():
+        low, high = tensor.aminmax()  # NaN passes through; no mask as large as the tensor
+        if not (low.isfinite() and high.isfinite()):
+            return 'expected finite numbers, got NaN or infinity'
+    return None
 
 
 def weights_checksum(tensors: Mapping[str, Tensor]) -> str:
