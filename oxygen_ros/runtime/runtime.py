@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from enum import Enum
 import gc
 import itertools
 import time
@@ -32,6 +33,14 @@ from .work_clock import work_clock
 TICK_LEAD_NS = 1_000_000
 
 
+class Publish(str, Enum):
+    """Who gives out targets."""
+
+    TICK = 'tick'  # the tick's own thread, at absolute deadlines
+    ENGINE = 'engine'  # the engine's thread, as each pass ends: the unmanaged baseline of the benchmark
+    ELSEWHERE = 'elsewhere'  # a tick in another process, fed by the published chunks
+
+
 @dataclass(frozen=True, slots=True)
 class RuntimeConfig:
     """All settings below ROS."""
@@ -42,7 +51,7 @@ class RuntimeConfig:
     engine: EngineConfig = field(default_factory=EngineConfig)
     blend_s: float = 0.1  # longest fade from one chunk to the next
     realtime: RealtimeSettings | None = None  # of the process and of the tick's thread
-    own_tick: bool = True  # False: a tick elsewhere plays the chunks
+    publish: Publish = Publish.TICK
 
 
 class Runtime:
@@ -92,7 +101,7 @@ class Runtime:
         period_ns = self.config.tick.period_ns
         self.started_ns = time.monotonic_ns() + period_ns
         self._engine_thread.start(self.started_ns + TICK_LEAD_NS)
-        if self.config.own_tick:
+        if self.config.publish is Publish.TICK:
             self._tick_thread = TickThread(period_ns * 1e-9, self._run_tick, realtime=thread_settings)
             self._tick_thread.start(self.started_ns)
             thread_items = self._tick_thread.realtime_report.items
@@ -141,6 +150,12 @@ class Runtime:
         """The engine's thread."""
         return self._engine_thread
 
+    def _publish_from_engine(self) -> None:
+        """Give out the target of the period at hand, as late as the engine comes to it; engine thread."""
+        now_ns = time.monotonic_ns()
+        tick = max(0, (now_ns - self.started_ns) // self.config.tick.period_ns)
+        self._run_tick(self.started_ns + tick * self.config.tick.period_ns, tick)
+
     def _run_tick(self, deadline_ns: int, tick: int) -> None:
         decision = self.tick.decide(tick, deadline_ns, self.sensors.newest_state())
         self._on_target(decision, time.monotonic_ns() - deadline_ns)
@@ -150,6 +165,8 @@ class Runtime:
     def _emit(self, event: EngineEvent) -> None:
         if isinstance(event, ActionChunk):
             self.buffer.add(event)
+            if self.config.publish is Publish.ENGINE:
+                self._publish_from_engine()
         self._outbox.append(event)
         self._on_outbox()
 
