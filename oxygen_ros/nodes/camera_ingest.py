@@ -1,4 +1,4 @@
-"""The ingest thread: from image messages to decoded frames, always the newest of each camera only."""
+"""The ingest thread: from image messages to frames, the newest of each camera only."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ class CameraCounts:
     refused: int = 0  # no image could be made of it
     repeated: int = 0  # the stamp of the image before it
     backward: int = 0  # an older stamp than that of the image before it
-    replaced_stamps: int = 0  # zero or in the future: the time of receipt was taken
+    replaced_stamps: int = 0  # zero or in the future: the time of receipt took their place
     newest_problem: str = ''
 
 
@@ -49,7 +49,7 @@ class CameraInput:
 
 
 class CameraIngest:
-    """Decodes images in a thread of its own: callbacks may not, and the engine must not wait for it.
+    """Decodes images in a thread of its own: callbacks may not, and the engine must not wait.
 
     `offer` belongs to the executor's thread; `start` and `stop` to one thread at a time.
 

@@ -16,7 +16,7 @@ _NOISE_NS = 500_000
 class ClockBridge:
     """The offset of ROS time from the steady clock. Any thread may use it.
 
-    It is read anew at each use, so that it follows a step of the system's clock and simulated time.
+    It is read anew at each use, so that it follows steps of the system's clock and simulated time.
     """
 
     def __init__(self, clock: Clock) -> None:

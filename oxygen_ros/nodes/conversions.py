@@ -3,12 +3,14 @@ from __future__ import annotations
 
 from array import array
 import math
+from typing import Any
 
 from geometry_msgs.msg import PoseStamped
 import numpy as np
 from std_msgs.msg import Header
 
-from oxygen_ros import msg
+import oxygen_ros.msg as msg
+
 from ..engine.memory_report import MemoryReport
 from ..types import ActionChunk, Provenance, SceneObject, SceneRelation, SceneUpdate
 from .clocks import stamp_of
@@ -83,10 +85,10 @@ _REPORT_FIELDS = (
     'prefix_readers')
 
 
-def fill_memory_report(report: MemoryReport, response: object) -> None:
+def fill_memory_report(report: MemoryReport, response: Any) -> None:
     """Fill a GetMemoryReport response, but for the counts since activation."""
     for name in _REPORT_FIELDS:
         value = getattr(report, name)
         setattr(response, name, list(value) if isinstance(value, tuple) else value)
-    setattr(response, 'prefix_observation_ids',
-            [max(observation_id, 0) for observation_id in report.prefix_observation_ids])
+    response.prefix_observation_ids = [max(observation_id, 0)
+                                       for observation_id in report.prefix_observation_ids]

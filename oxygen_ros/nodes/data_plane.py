@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 import functools
+from typing import Any
 
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
@@ -14,7 +15,8 @@ from sensor_msgs.msg import CompressedImage, Image, JointState
 from std_msgs.msg import String
 import torch
 
-from oxygen_ros import msg
+import oxygen_ros.msg as msg
+
 from ..control import Decision, hold_reasons
 from ..models import create_model
 from ..runtime.runtime import Runtime
@@ -35,15 +37,16 @@ from .target_publisher import TargetPublisher
 
 _LATENCY_PERIOD_S = 0.1
 _DIAGNOSTICS_PERIOD_S = 1.0
-_TRANSPORTS = {
-    'raw': ((Image, 'image_raw'),), 'compressed': ((CompressedImage, 'image_raw/compressed'),)}
-_TRANSPORTS['auto'] = (*_TRANSPORTS['raw'], *_TRANSPORTS['compressed'])
+_RAW = (Image, 'image_raw')
+_COMPRESSED = (CompressedImage, 'image_raw/compressed')
+_TRANSPORTS: dict[str, tuple[tuple[Any, str], ...]] = {
+    'raw': (_RAW,), 'compressed': (_COMPRESSED,), 'auto': (_RAW, _COMPRESSED)}
 
 
 class DataPlane:
     """Made at configure, destroyed at cleanup; started and stopped by activate and deactivate.
 
-    Belongs to the executor's thread, save for what the tick, the engine and the ingest thread call.
+    Belongs to the executor's thread, save for what the tick, engine and ingest threads call.
 
     :param wake: asks the executor to call `drain`; may be called by any thread.
     :raises ValueError: the settings cannot be met by this model.
@@ -118,7 +121,8 @@ class DataPlane:
             JointState, 'joint_states',
             self._faults.guard('joint_states', self._joint_input.offer), QoSProfile(depth=1)))
         self._entities.append(create(
-            String, 'instruction', self._faults.guard('instruction', self._on_instruction), latched))
+            String, 'instruction',
+            self._faults.guard('instruction', self._on_instruction), latched))
 
     def _create_timers(self) -> None:
         # On the steady clock: under simulated time a timer on ROS time may never fire.

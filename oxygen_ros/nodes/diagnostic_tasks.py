@@ -1,4 +1,4 @@
-"""What is looked at for /diagnostics: actuation, each camera, joints, engine, memory, dialogue, model."""
+"""What /diagnostics shows of actuation, each camera, joints, engine, memory, dialogue, model."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -134,7 +134,8 @@ def engine_task(runtime: Runtime, limits: Limits, faults: FaultLog) -> Task:
         silent_s = (time.monotonic_ns() - thread.heartbeat_ns) * 1e-9
         findings: list[Finding] = []
         if thread.failed:
-            findings.append((ERROR, 'stopped after too many faults; deactivate and activate again'))
+            findings.append(
+                (ERROR, 'stopped after too many faults; deactivate and activate again'))
         elif active and silent_s > limits().stuck_after_s:
             findings.append((ERROR, f'no sign of life for {silent_s:.1f} s'))
         if thread.num_faults:

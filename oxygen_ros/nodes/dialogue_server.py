@@ -15,6 +15,7 @@ from rclpy.task import Future
 from std_msgs.msg import String
 
 from oxygen_ros.action import Dialogue
+
 from ..types import FinishReason, SamplingParams, TaskType, TextDelta, TextResult
 from .conversions import provenance_msg
 from .engine_requests import EngineRequests
@@ -53,7 +54,7 @@ class DialogueCounts:
 
 
 class DialogueServer:
-    """Serves goals without ever blocking the executor: each goal is a coroutine that awaits its end.
+    """Serves goals and never blocks the executor: each goal is a coroutine that awaits its end.
 
     Everything here runs in the executor's thread. The server lives as long as its node, since the
     result of a goal is still on its way when the node is cleaned up; while the node is not active,
@@ -156,9 +157,9 @@ class DialogueServer:
         return ''
 
     def _place(self, goal: _Goal, settings: DialogueSettings) -> str:
-        """Find a place for a goal beyond `max_concurrent`; return why there is none, or nothing."""
+        """Place a goal beyond `max_concurrent`; return why that is not possible, or nothing."""
         if settings.policy == 'refuse':
-            return f'expected at most {settings.max_concurrent} dialogues at once, got one more'
+            return f'expected at most {settings.max_concurrent} goals at once, got one more'
         if settings.policy == 'supersede':
             assert self._requests is not None
             oldest = self._running[0]
@@ -168,7 +169,7 @@ class DialogueServer:
             self._submit(goal, self._requests)
             return ''
         if len(self._waiting) >= settings.max_queued:
-            return f'expected at most {settings.max_queued} waiting dialogues, got one more'
+            return f'expected at most {settings.max_queued} waiting goals, got one more'
         self._waiting.append(goal)
         return ''
 

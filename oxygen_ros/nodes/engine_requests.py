@@ -64,5 +64,5 @@ class EngineRequests:
         for request_id in list(self._live):
             live = self._live.pop(request_id)
             live.on_result(TextResult(
-                request_id, live.task, '', (), FinishReason.ERROR, message, live.submitted_ns, None,
-                time.monotonic_ns(), None))
+                request_id, live.task, '', (), FinishReason.ERROR, message, live.submitted_ns,
+                None, time.monotonic_ns(), None))

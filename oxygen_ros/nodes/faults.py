@@ -1,4 +1,4 @@
-"""Guards: an exception in a callback is counted, kept for diagnostics and logged, and ends nothing."""
+"""Guards: an exception in a callback is counted, kept and logged, and ends nothing."""
 from __future__ import annotations
 
 from collections import Counter
@@ -52,7 +52,8 @@ class FaultLog:
 
         return guarded
 
-    def guard_service(self, name: str, callback: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def guard_service(self, name: str,
+                      callback: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
         """Return a service callback that answers success=false with the reason of an exception."""
         def guarded(request: Any, response: Any) -> Any:
             try:

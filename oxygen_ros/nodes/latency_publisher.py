@@ -1,4 +1,4 @@
-"""~/latency: the figures of the last second, ten times a second, flat so that rqt_plot can draw each."""
+"""~/latency: the figures of the last second, ten times a second."""
 from __future__ import annotations
 
 from collections import deque
@@ -9,7 +9,8 @@ import numpy as np
 from rclpy.node import Node
 from std_msgs.msg import Header
 
-from oxygen_ros import msg
+import oxygen_ros.msg as msg
+
 from ..control import TickStatistics
 from ..engine.cost_model import OnlineCostModel
 from ..engine.timeline import EventKind
@@ -107,7 +108,7 @@ class LatencyPublisher:
         model = self._runtime.cost_model
         if not isinstance(model, OnlineCostModel):
             return math.nan
-        keys = [key for key in model.keys() if key.kind == kind]
+        keys = [key for key in list(model.keys()) if key.kind == kind]
         median_ns = model.median_ns(keys[-1]) if keys else None
         return math.nan if median_ns is None else median_ns * 1e-6
 

@@ -24,9 +24,10 @@ def run_lifecycle_node(name: str, make_node: Callable[[], LifecycleNode],
                        args: Sequence[str] | None = None) -> int:
     """Make a node and spin it until SIGINT or SIGTERM; return the exit status.
 
-    rclpy's own signal handlers end the context at once, and a hold could not be published any more.
-    So signals only wake this thread; the executor spins in another, where the shutdown transition
-    runs like any callback, and the context ends after it. A second signal changes nothing.
+    rclpy's own signal handlers end the context at once, and a hold could not be published any
+    more. So signals only wake this thread; the executor spins in another, where the shutdown
+    transition runs like any callback, and the context ends after it. A second signal changes
+    nothing.
 
     :param args: the command line with the program's name; None: `sys.argv`.
     """

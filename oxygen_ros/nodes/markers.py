@@ -20,14 +20,16 @@ def scene_markers(scene: SceneUpdate) -> MarkerArray:
             continue
         markers.append(_marker(scene_object, 'objects', Marker.SPHERE, 0.0, ''))
         words = ' '.join((*scene_object.attributes, scene_object.label))
-        markers.append(_marker(scene_object, 'labels', Marker.TEXT_VIEW_FACING, _TEXT_ABOVE_M, words))
+        markers.append(
+            _marker(scene_object, 'labels', Marker.TEXT_VIEW_FACING, _TEXT_ABOVE_M, words))
     return MarkerArray(markers=markers)
 
 
 def _marker(scene_object: SceneObject, namespace: str, kind: int, above_m: float,
             text: str) -> Marker:
     assert scene_object.position_m is not None
-    marker = Marker(ns=namespace, id=scene_object.object_id, type=kind, action=Marker.ADD, text=text)
+    marker = Marker(
+        ns=namespace, id=scene_object.object_id, type=kind, action=Marker.ADD, text=text)
     marker.header.frame_id = scene_object.frame_id
     marker.header.stamp = stamp_of(scene_object.last_seen_ns)
     x, y, z = map(float, scene_object.position_m)

@@ -96,7 +96,8 @@ class OxygenNode(LifecycleNode):
         for item in self._plane.runtime.realtime_report.items:
             self.get_logger().info(str(item))
         armed = self._plane.runtime.arming.view().sending
-        self.get_logger().info(f'active, {"armed" if armed else "disarmed: call ~/enable to move"}')
+        self.get_logger().info(
+            f'active, {"armed" if armed else "disarmed: call ~/enable to move"}')
         return super().on_activate(state)
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:

@@ -15,7 +15,7 @@ _INT64_MAX = 2**63 - 1
 class ParameterSpec:
     """One row of the table of parameters; the type is that of the default.
 
-    :raises ValueError: the default is not within the range or the choices (a mistake in the table).
+    :raises ValueError: the default is out of range or no choice (a mistake in the table).
     """
 
     name: str

@@ -3,8 +3,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from rclpy.exceptions import (InvalidParameterException, InvalidParameterTypeException,
-                              InvalidParameterValueException)
+from rclpy.exceptions import (
+    InvalidParameterException,
+    InvalidParameterTypeException,
+    InvalidParameterValueException,
+)
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
@@ -26,7 +29,7 @@ class ParameterError(OxygenError):
 def declare_all(node: Node) -> None:
     """Declare every parameter of the table.
 
-    :raises ParameterError: a given value is of a wrong type or out of range, or its name is unknown.
+    :raises ParameterError: a value is of a wrong type or out of range, or its name is unknown.
     """
     given = dict(getattr(node, '_parameter_overrides', {}))  # rclpy has no public reading of these
     unknown = [name for name in given if name not in SPECS and name not in _FOREIGN
@@ -41,22 +44,29 @@ def declare_all(node: Node) -> None:
             node.declare_parameter(spec.name, spec.default, spec.descriptor())
         except (InvalidParameterException, InvalidParameterTypeException,
                 InvalidParameterValueException) as error:
-            raise ParameterError(f'{spec.name}: expected a {spec.type_name}, got: {error}') from error
+            raise ParameterError(
+                f'{spec.name}: expected a {spec.type_name}, got: {error}') from error
 
 
 def _check(spec: ParameterSpec, parameter: Parameter[Value]) -> None:
+    value = parameter.value
     expected = Parameter.Type.from_parameter_value(spec.default)
-    if not expected.check(parameter.value) or not _has_items(parameter.value):
-        hint = '' if _has_items(parameter.value) else "; [''] stands for none"
+    if not _has_items(value):
         raise ParameterError(
-            f'{spec.name}: expected a {spec.type_name}, got {parameter.value!r}{hint}')
+            f"{spec.name}: expected a {spec.type_name}, got an empty list (among names [''] "
+            'stands for none)')
+    if not expected.check(value):
+        is_whole = expected is Parameter.Type.DOUBLE and type(value) is int
+        hint = f' (write {value}.0)' if is_whole else ''
+        raise ParameterError(f'{spec.name}: expected a {spec.type_name}, got {value!r}{hint}')
     problem = spec.problem(parameter.value)
     if problem:
         raise ParameterError(problem)
 
 
 def _has_items(value: object) -> bool:
-    return not isinstance(value, (list, tuple)) or len(value) > 0
+    """Return False for an empty list, which rclpy gives as None from the command line."""
+    return value is not None and not (isinstance(value, (list, tuple)) and not value)
 
 
 def read_all(node: Node) -> dict[str, Value]:
@@ -68,7 +78,7 @@ def plain(value: object) -> Value:
     """Return a parameter's value with arrays as lists."""
     if isinstance(value, (bool, int, float, str)):
         return value
-    return list(value)  # type: ignore[call-overload, no-any-return]
+    return list(value)  # type: ignore[call-overload]
 
 
 def refusal(changes: Iterable[Parameter[Value]], is_configured: bool) -> str:
@@ -78,7 +88,7 @@ def refusal(changes: Iterable[Parameter[Value]], is_configured: bool) -> str:
         if spec is None:
             continue
         if is_configured and not spec.live:
-            return f'{spec.name}: expected the node to be unconfigured for this change (clean it up)'
+            return f'{spec.name}: expected an unconfigured node for this change (clean it up)'
         if not _has_items(parameter.value):
             return f'{spec.name}: expected at least one value, got none'
         problem = spec.problem(parameter.value)

@@ -10,7 +10,9 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.task import Future
 from visualization_msgs.msg import MarkerArray
 
-from oxygen_ros import msg, srv
+import oxygen_ros.msg as msg
+import oxygen_ros.srv as srv
+
 from ..engine.model import VLAModel
 from ..memory.scene_grammar import SceneGrammar
 from ..memory.scene_graph import SceneGraph

@@ -7,8 +7,9 @@ from typing import Any
 from rclpy.node import Node
 from std_srvs.srv import SetBool, Trigger
 
-from oxygen_ros import srv
-from ..control import ArmReply, Arming
+import oxygen_ros.srv as srv
+
+from ..control import Arming, ArmReply
 from ..runtime.runtime import Runtime
 from .conversions import fill_memory_report
 from .faults import FaultLog

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..control import ActuationMode, JointLimits, RealtimeSettings, TickConfig
+from ..control import JointLimits, parse_mode, RealtimeSettings, TickConfig
 from ..engine.action_runner import ActionConfig, ActionMode
 from ..engine.config import Batching, EngineConfig, Policy
 from ..engine.manager import KVConfig
@@ -101,7 +101,8 @@ def make_settings(values: Mapping[str, Value]) -> NodeSettings:
                 reader['diagnostics.max_jitter_p99_ms'], reader['diagnostics.max_held_ratio'],
                 reader['diagnostics.min_camera_rate_hz'], reader['engine.stuck_after_s']))
     except ValueError as error:
-        raise ParameterError(str(error)) from error
+        text = str(error).replace('actuation mode', 'actuation.mode')
+        raise ParameterError(text) from error
 
 
 def _names(reader: Mapping[str, Any], parameter: str) -> tuple[str, ...]:
@@ -139,7 +140,7 @@ def _runtime(reader: Mapping[str, Any], num_joints: int) -> RuntimeConfig:
 def tick_config(reader: Mapping[str, Any], num_joints: int) -> TickConfig:
     """Return the settings of the tick."""
     return TickConfig(
-        num_joints=num_joints, mode=ActuationMode(reader['actuation.mode']),
+        num_joints=num_joints, mode=parse_mode(reader['actuation.mode']),
         period_ns=round(1e9 / reader['actuation.rate_hz']),
         max_observation_age_ns=round(reader['max_observation_age_ms'] * 1e6),
         max_state_age_ns=round(reader['sensors.state_max_age_s'] * 1e9),
@@ -168,7 +169,7 @@ def _engine(reader: Mapping[str, Any]) -> EngineConfig:
     action = ActionConfig(
         mode=ActionMode(reader['action.mode']), period_s=1.0 / reader['actuation.rate_hz'],
         chunk_periods=reader['action.chunk_periods'])
-    return _fields(  # type: ignore[no-any-return]
+    return _fields(
         reader, 'engine', EngineConfig, kv=_fields(reader, 'kv', KVConfig),
         scheduler=_fields(reader, 'scheduler', SchedulerConfig), action=action,
         policy=Policy(reader['scheduler.policy']), batching=Batching(reader['batching']))

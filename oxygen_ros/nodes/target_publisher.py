@@ -11,14 +11,15 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from oxygen_ros import msg
+import oxygen_ros.msg as msg
+
 from ..control import ActuationMode, Decision, TickConfig, TickStatistics
 from .clocks import ClockBridge, NS_PER_S, stamp_of
 from .faults import FaultLog
 
 
 def _in_place(values: array[float]) -> np.ndarray:
-    """Return a view of a message's own array, so that a tick writes into it and makes no new one."""
+    """Return a view of a message's own array: a tick writes into it and makes no new one."""
     return np.frombuffer(values, dtype=np.float64)
 
 

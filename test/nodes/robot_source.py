@@ -46,5 +46,5 @@ class RobotSource(Node):
         message = JointState(name=self._joints)
         message.header.stamp = self.get_clock().now().to_msg()
         phase = 0.01 * self._num_states
-        message.position = [0.2 * float(np.sin(phase + joint)) for joint in range(len(self._joints))]
+        message.position = (0.2 * np.sin(phase + np.arange(len(self._joints)))).tolist()
         self._states.publish(message)

@@ -1,0 +1,60 @@
+"""Play a rosbag2 recording against the node; cameras and joints are those of the recording."""
+from __future__ import annotations
+
+from typing import Any
+
+from launch.actions import DeclareLaunchArgument, EmitEvent, OpaqueFunction, RegisterEventHandler
+from launch.event_handlers import OnProcessExit
+from launch.events import Shutdown
+from launch_ros.actions import LifecycleNode, Node
+from launch_ros.substitutions import FindPackageShare
+
+from launch import LaunchDescription
+from oxygen_ros.replay.bag import open_bag
+from oxygen_ros.replay.layout import discover
+
+# name, default (None: must be given), meaning
+ARGUMENTS = (
+    ('bag', None, 'Recording to play: a folder, or an MCAP or SQLite file'),
+    ('loop', 'false', 'Play it again and again'),
+    ('namespace', '', 'Namespace of both nodes'),
+    ('params_file', '', 'YAML file of parameters, laid over config/oxygen.yaml'),
+    ('model', '', 'Model by name, over that of the parameter files'),
+    ('max_observation_age_ms', '400.0', 'Targets from older observations are not sent'),
+    ('log_level', 'info', 'Lowest level that is logged: debug, info, warn, error or fatal'),
+)
+
+
+def make_nodes(context: Any) -> list[Any]:
+    """Make the player and the node from the arguments as they were given."""
+    given = context.launch_configurations
+    with open_bag(given['bag']) as bag:
+        layout = discover(bag)
+    overrides = {'autostart': True, 'cameras': list(layout.cameras),
+                 'joints': list(layout.joint_names),
+                 'max_observation_age_ms': float(given['max_observation_age_ms'])}
+    if given['model']:
+        overrides['model.name'] = given['model']
+    share = FindPackageShare('oxygen_ros').perform(context)
+    files = [f'{share}/config/oxygen.yaml']
+    if given['params_file']:
+        files.append(given['params_file'])
+    level = ['--log-level', given['log_level']]
+    player = Node(
+        package='oxygen_ros', executable='bag_player', namespace=given['namespace'],
+        name='bag_player', output='screen', ros_arguments=level,
+        parameters=[{'bag': given['bag'], 'loop': given['loop'].lower() == 'true'}])
+    node = LifecycleNode(
+        package='oxygen_ros', executable='oxygen_node', namespace=given['namespace'],
+        name='oxygen', output='screen', ros_arguments=level, parameters=[*files, overrides])
+    at_the_end = RegisterEventHandler(OnProcessExit(
+        target_action=player, on_exit=[EmitEvent(event=Shutdown(reason='the recording ended'))]))
+    return [node, player, at_the_end]
+
+
+def generate_launch_description() -> LaunchDescription:
+    """Describe the arguments and the nodes."""
+    return LaunchDescription([
+        *(DeclareLaunchArgument(name, default_value=default, description=meaning)
+          for name, default, meaning in ARGUMENTS),
+        OpaqueFunction(function=make_nodes)])
