@@ -14,11 +14,15 @@ from torch import Tensor
 def euler_times(num_steps: int) -> Tensor:
     """Flow times at which the velocity is taken: [num_steps] float64, 1 down to 1 / num_steps.
 
+    Rounded to float32, as LeRobot and openpi hold them: the embedding multiplies a time by up to
+    1,571, so the rounding alone moves actions by 4e-5.
+
     :raises ValueError: num_steps is below 1.
     """
     if num_steps < 1:
         raise ValueError(f'num_steps: expected at least 1, got {num_steps}')
-    return 1.0 - torch.arange(num_steps, dtype=torch.float64) / num_steps
+    times = 1.0 - torch.arange(num_steps, dtype=torch.float64) / num_steps
+    return times.to(torch.float32).to(torch.float64)
 
 
 def time_embedding(times: Tensor, width: int, min_period: float = 4e-3,
