@@ -47,12 +47,13 @@ def decode_compressed(image_format: str, data: object) -> Pixels:
     if not 0 < width * height <= MAX_PIXELS:
         raise ImageError('data', f'1 to {MAX_PIXELS} pixels', f'{width}x{height}')
     try:
-        decoded = cv2.imdecode(buffer, cv2.IMREAD_COLOR_RGB | cv2.IMREAD_IGNORE_ORIENTATION)
+        decoded = cv2.imdecode(buffer, cv2.IMREAD_COLOR | cv2.IMREAD_IGNORE_ORIENTATION)
     except cv2.error as error:
         raise ImageError('data', f'a sound {width}x{height} image', error.err) from None
     if decoded is None:
         raise ImageError('data', f'a sound {width}x{height} image', 'one that does not decode')
-    image = np.asarray(decoded, np.uint8)
+    # Not by IMREAD_COLOR_RGB: the OpenCV 4.6 of Ubuntu 24.04 does not know it.
+    image = np.asarray(cv2.cvtColor(decoded, cv2.COLOR_BGR2RGB), np.uint8)
     image.flags.writeable = False
     return image
 

@@ -35,7 +35,7 @@ def _declare(node: Node, spec: ParameterSpec) -> Any:
     # The check of the type is below, with a message of one form; ranges are checked there as well.
     descriptor.dynamic_typing = True
     descriptor.floating_point_range = descriptor.integer_range = []
-    value = node.declare_parameter(spec.name, spec.default, descriptor).value
+    value: Any = node.declare_parameter(spec.name, spec.default, descriptor).value
     if isinstance(spec.default, list):
         value = list(value) if isinstance(value, list | tuple) else value
         sound = isinstance(value, list) and bool(value) and all(

@@ -11,7 +11,8 @@ import zstandard
 
 from .mcap_records import MAGIC as MCAP_MAGIC
 from .mcap_storage import McapStorage
-from .sqlite_storage import MAGIC as SQLITE_MAGIC, SqliteStorage
+from .sqlite_storage import MAGIC as SQLITE_MAGIC
+from .sqlite_storage import SqliteStorage
 from .storage import BagError, Storage
 
 SUFFIXES = ('.mcap', '.db3', '.mcap.zstd', '.db3.zstd', '.mcap.zst', '.db3.zst')

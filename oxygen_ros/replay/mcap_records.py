@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 import struct
 
-import lz4.frame
+import lz4.frame  # type: ignore[import-untyped]
 import zstandard
 
 MAGIC = b'\x89MCAP0\r\n'

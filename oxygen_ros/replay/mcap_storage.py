@@ -12,8 +12,22 @@ import zlib
 from mcap.exceptions import McapError
 from mcap.reader import make_reader
 
-from .mcap_records import (BROKEN, CHANNEL, Chunk, CHUNK, DATA_END, FOOTER, MAGIC, MESSAGE,
-                           MESSAGE_HEAD, MESSAGE_INDEX, read_text, RECORD_HEAD, SCHEMA, walk)
+from .mcap_records import (
+    BROKEN,
+    CHANNEL,
+    CHUNK,
+    Chunk,
+    DATA_END,
+    FOOTER,
+    MAGIC,
+    MESSAGE,
+    MESSAGE_HEAD,
+    MESSAGE_INDEX,
+    read_text,
+    RECORD_HEAD,
+    SCHEMA,
+    walk,
+)
 from .storage import BagError, BagMessage, MAX_NS, StoredTopic
 
 LOOSE_BYTES = 4 << 20  # messages outside of chunks are read in runs of this size

@@ -5,8 +5,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from rosbags.serde import SerdeError
-from rosbags.typesys import (get_types_from_idl, get_types_from_msg, get_typestore, Stores,
-                             TypesysError)
+from rosbags.typesys import (
+    get_types_from_idl,
+    get_types_from_msg,
+    get_typestore,
+    Stores,
+    TypesysError,
+)
 from rosbags.typesys.store import Typestore
 
 from .storage import BagError, BagMessage, StoredTopic

@@ -1,4 +1,5 @@
 """JPEG and PNG become RGB; what is cut off, broken, huge or depth is one ImageError."""
+from contextlib import suppress
 import struct
 import zlib
 
@@ -102,7 +103,8 @@ def test_a_header_that_asks_for_gigabytes_is_refused_before_decoding():
 
 
 @given(data=strategies.binary(max_size=200), image_format=strategies.text(max_size=20),
-       start=strategies.sampled_from([b'', b'\xff\xd8', b'\x89PNG\r\n\x1a\n', b'\xff\xd8\xff\xda']))
+       start=strategies.sampled_from([b'', b'\xff\xd8', b'\x89PNG\r\n\x1a\n',
+                                      b'\xff\xd8\xff\xda']))
 @settings(max_examples=300, deadline=None)
 def test_random_bytes_give_an_image_or_an_image_error(data, image_format, start):
     try:
@@ -118,7 +120,5 @@ def test_a_damaged_picture_gives_an_image_or_an_image_error(position, value, cut
     damaged = bytearray(picture)
     damaged[position % len(damaged)] = value
     for data in (damaged, damaged[:cut]):
-        try:
+        with suppress(ImageError):
             assert decode_compressed('jpeg', data).shape[2] == 3
-        except ImageError:
-            pass

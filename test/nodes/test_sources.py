@@ -1,4 +1,5 @@
 """The generated cameras and the bag player, each in its own process, heard over DDS."""
+from itertools import pairwise
 from pathlib import Path
 import signal
 import sys
@@ -7,15 +8,15 @@ import numpy as np
 import pytest
 
 pytest.importorskip('rclpy', reason='the sources are ROS nodes')
-from listener import Listener, Source, stamp_ns  # noqa: E402
-from sensor_msgs.msg import CompressedImage, Image, JointState  # noqa: E402
-from std_msgs.msg import String  # noqa: E402
+from listener import Listener, Source, stamp_ns
+from sensor_msgs.msg import CompressedImage, Image, JointState
+from std_msgs.msg import String
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / 'replay'))
-from made_bags import make_bag, picture, Plan, START_NS  # noqa: E402
+from made_bags import make_bag, picture, Plan, START_NS
 
-from oxygen_ros.ingest import decode_compressed, decode_image  # noqa: E402
-from oxygen_ros.nodes.generated_scene import MAX_BYTES, render_scene  # noqa: E402
+from oxygen_ros.ingest import decode_compressed, decode_image
+from oxygen_ros.nodes.generated_scene import MAX_BYTES, render_scene
 
 SECOND = 1_000_000_000
 TOPICS = {'left/image_raw': Image, 'right/image_raw/compressed': CompressedImage,
@@ -58,7 +59,7 @@ def test_a_looped_recording_comes_with_stamps_of_now_that_never_go_back(start, t
     assert len(listener.received['instruction']) >= 3  # sent again with each loop
     left = [stamp_ns(message) for _, message in listener.received['left/image_raw']]
     right = [stamp_ns(message) for _, message in listener.received['right/image_raw/compressed']]
-    assert {b - a for a, b in zip(left, left[1:])} >= {50_000_000}
+    assert {b - a for a, b in pairwise(left)} >= {50_000_000}
     # the skew between the cameras is that of the recording, to the nanosecond
     assert len({stamp + 3_000_000 for stamp in left} & set(right)) >= 15
     for topic in ('left/image_raw', 'right/image_raw/compressed'):
@@ -80,7 +81,7 @@ def assert_pictures(messages):
                                  message.is_bigendian, message.data)
         numbers += [number for number, same in enumerate(pictures) if np.array_equal(image, same)]
     assert len(numbers) == len(messages)
-    assert sum(b == (a + 1) % 8 for a, b in zip(numbers, numbers[1:])) >= len(numbers) - 3
+    assert sum(b == (a + 1) % 8 for a, b in pairwise(numbers)) >= len(numbers) - 3
 
 
 def test_a_recording_ends_by_itself_and_an_offset_keeps_the_instruction(start, tmp_path):
@@ -93,7 +94,7 @@ def test_a_recording_ends_by_itself_and_an_offset_keeps_the_instruction(start, t
     assert status == 0, output
     states = [message for _, message in listener.received['joint_states']]
     assert min(state.position[0] for state in states) >= 8.0 - 1e-9
-    gaps_ns = [stamp_ns(b) - stamp_ns(a) for a, b in zip(states, states[1:])]
+    gaps_ns = [stamp_ns(b) - stamp_ns(a) for a, b in pairwise(states)]
     assert min(gaps_ns) == 25_000_000  # at twice the pace
 
 

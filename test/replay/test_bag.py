@@ -1,4 +1,6 @@
 """Recordings are read whole where they are sound, and as far as they go where they are not."""
+from contextlib import suppress
+
 from hypothesis import given, HealthCheck, settings, strategies
 from made_bags import make_bag, make_chunked_mcap, Plan, START_NS, storage_file
 import numpy as np
@@ -240,10 +242,8 @@ def test_random_damage_gives_messages_or_a_bag_error(damaged, choice, where, kin
     try:
         with open_bag(path) as bag:
             for message in bag.messages():
-                try:
+                with suppress(BagError):
                     bag.deserialize(message)
-                except BagError:
-                    pass
             assert bag.summary()
     except BagError as error:
         assert 'expected' in str(error) and 'got' in str(error)

@@ -33,7 +33,8 @@ def test_what_a_recording_holds_is_found(tmp_path):
     assert layout.joint_names == ('shoulder', 'elbow')
     assert layout.instruction == 'first'
     assert layout.topics == {
-        '/left/image_raw': 'left/image_raw', '/right/image/compressed': 'right/image_raw/compressed',
+        '/left/image_raw': 'left/image_raw',
+        '/right/image/compressed': 'right/image_raw/compressed',
         '/joint_states': 'joint_states', '/instruction': 'instruction'}
     assert layout.ignored == {'/chatter': 'std_msgs/msg/String'}
     assert layout.rates_hz['/left/image_raw'] == pytest.approx(20.0, rel=0.05)

@@ -50,8 +50,7 @@ def test_an_error_of_the_source_comes_after_the_messages_before_it():
 
     taken = []
     with ReadAhead(source()) as ahead, pytest.raises(BagError, match='expected more, got less'):
-        for one in ahead:
-            taken.append(one)
+        taken.extend(ahead)
     assert taken == [message(1)]
 
 

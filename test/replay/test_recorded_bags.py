@@ -1,7 +1,7 @@
 """Every recording of the shared data has one documented outcome, row by row in the table below.
 
-Messages are read, damaged or not; every image and joint state goes through the node's decoders. A row
-says how many messages are read and lost, how many images of each camera decode, and what is refused.
+Every image and joint state goes through the node's decoders. A row says how many messages are read
+and lost, how many images of each camera decode, and what is refused.
 """
 from dataclasses import dataclass, field
 
@@ -9,8 +9,13 @@ import cv2
 import numpy as np
 import pytest
 
-from oxygen_ros.ingest import (decode_compressed, decode_image, ImageError, JointMapper,
-                               JointStateError)
+from oxygen_ros.ingest import (
+    decode_compressed,
+    decode_image,
+    ImageError,
+    JointMapper,
+    JointStateError,
+)
 from oxygen_ros.replay.bag import BagError, open_bag
 from oxygen_ros.replay.layout import discover
 

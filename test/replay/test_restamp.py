@@ -52,7 +52,8 @@ def test_another_pace_scales_the_spacing():
 def test_skews_between_cameras_are_kept():
     shift = StampShift(START, 1.0)
     for now_ns in (NOW, NOW + SECOND):
-        left, right = play(shift, now_ns, [('left', START, START), ('right', START, START + 3_000)])
+        left, right = play(shift, now_ns, [('left', START, START),
+                                           ('right', START, START + 3_000)])
         assert right - left == 3_000
 
 
