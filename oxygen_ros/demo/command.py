@@ -18,8 +18,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command line."""
     parser.add_argument('--duration', type=_positive, default=30.0, metavar='S',
                         help='seconds from activation to the end (default: %(default)s)')
-    parser.add_argument('--bag', type=Path, metavar='PATH',
-                        help='play this rosbag2 recording (MCAP or SQLite) instead of the generated scene')
+    parser.add_argument(
+        '--bag', type=Path, metavar='PATH',
+        help='play this rosbag2 recording (MCAP or SQLite) instead of the generated scene')
     parser.add_argument('--loop', action='store_true', help='play the bag again and again')
     parser.add_argument('--model', default='tiny', help='model by name (default: %(default)s)')
     parser.add_argument('--question', default='What do you see?', help='what the client asks')
@@ -27,7 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help='what the arm should do (a bag brings its own)')
     parser.add_argument('--max-observation-age-ms', type=_positive, default=400.0, metavar='MS',
                         help='older observations are not acted on (default: %(default)s)')
-    parser.add_argument('--params-file', type=Path, metavar='YAML', help='more parameters for the node')
+    parser.add_argument('--params-file', type=Path, metavar='YAML',
+                        help='more parameters for the node')
     parser.add_argument('--json', type=Path, metavar='FILE', help='write the figures there')
 
 
@@ -50,7 +52,8 @@ def run(args: argparse.Namespace) -> int:
     from ..nodes.demo_client import DemoPlan, run_client
     with Children() as children:
         children.start('camera source', source_module, source_arguments)
-        children.start('node', 'oxygen_ros.nodes.oxygen_node', _node_arguments(args, cameras, joints, transports))
+        children.start('node', 'oxygen_ros.nodes.oxygen_node',
+                       _node_arguments(args, cameras, joints, transports))
         plan = DemoPlan(duration_s=args.duration, question=args.question, cameras=cameras,
                         max_observation_age_s=args.max_observation_age_ms * 1e-3)
         recording = run_client(plan, children.check)
@@ -84,7 +87,8 @@ def _isolate() -> None:
               'ROS_AUTOMATIC_DISCOVERY_RANGE=LOCALHOST', flush=True)
 
 
-def _source(args: argparse.Namespace) -> tuple[str, list[str], tuple[str, ...], tuple[str, ...], str]:
+def _source(args: argparse.Namespace) -> tuple[str, list[str], tuple[str, ...], tuple[str, ...],
+                                               str]:
     """Return module and arguments of the source, its cameras, its joints, and how images come."""
     if args.bag is None:
         arguments = ['--ros-args', '-p', _list('cameras', _GENERATED_CAMERAS),
@@ -98,7 +102,8 @@ def _source(args: argparse.Namespace) -> tuple[str, list[str], tuple[str, ...], 
         raise OxygenError(f'--bag: expected a recording with images, got none in {args.bag}')
     if not layout.joint_names:
         raise OxygenError(f'--bag: expected a recording with joint states, got none in {args.bag}')
-    arguments = ['--ros-args', '-p', f'bag:={args.bag.resolve()}', '-p', f'loop:={str(args.loop).lower()}']
+    arguments = ['--ros-args', '-p', f'bag:={args.bag.resolve()}', '-p',
+                 f'loop:={str(args.loop).lower()}']
     return 'oxygen_ros.nodes.bag_player', arguments, layout.cameras, layout.joint_names, 'auto'
 
 
@@ -108,9 +113,9 @@ def _list(name: str, values: tuple[str, ...]) -> str:
 
 def _node_arguments(args: argparse.Namespace, cameras: tuple[str, ...], joints: tuple[str, ...],
                     transports: str) -> list[str]:
-    parameters = [_list('cameras', cameras), _list('joints', joints), f'image_transport:={transports}',
-                  f'model.name:={args.model}', f'max_observation_age_ms:={args.max_observation_age_ms}',
-                  'autostart:=false']
+    parameters = [_list('cameras', cameras), _list('joints', joints),
+                  f'image_transport:={transports}', f'model.name:={args.model}',
+                  f'max_observation_age_ms:={args.max_observation_age_ms}', 'autostart:=false']
     arguments = ['--ros-args']
     if args.params_file is not None:
         arguments += ['--params-file', str(args.params_file)]
@@ -123,7 +128,8 @@ def _print(figures: Figures) -> None:
     from rich.console import Console
     from rich.table import Table
     table = Table(title='oxygen demo', show_header=False)
-    reasons = ', '.join(f'{reason} {count}' for reason, count in sorted(figures.hold_reasons.items()))
+    reasons = ', '.join(f'{reason} {count}'
+                        for reason, count in sorted(figures.hold_reasons.items()))
     ratio = 1.0 - figures.kv_bytes_shared / figures.kv_bytes_isolated if figures.kv_bytes_isolated else 0.0
     ttft = 'none' if figures.ttft_ms is None else f'{figures.ttft_ms:.0f} ms (median, at the client)'
     tokens = 'none' if figures.tokens_per_s is None else f'{figures.tokens_per_s:.0f} (while text was live)'
@@ -134,15 +140,14 @@ def _print(figures: Figures) -> None:
         ('jitter, standard deviation', f'{figures.jitter_sd_ms:.2f} ms'),
         ('action chunks/s', f'{figures.chunks_per_s:.1f}'),
         ('actions/s (chunks/s x horizon)', f'{figures.actions_per_s:.0f}'),
-        ('time to first token', ttft),
-        ('text tokens/s', tokens),
+        ('time to first token', ttft), ('text tokens/s', tokens),
         ('dialogue results', f'{figures.dialogue_results}'),
         ('scene graphs', f'{figures.scene_graphs}'),
         ('images encoded', f'{figures.images_encoded} = {figures.images_used} used '
-                           f'+ {figures.images_superseded} superseded'),
-        ('KV cache at its fullest', f'{figures.kv_bytes_shared:,} bytes shared, {figures.kv_bytes_isolated:,} '
-                                    f'isolated ({100 * ratio:.1f} % less)'),
-    ]
+         f'+ {figures.images_superseded} superseded'),
+        ('KV cache at its fullest',
+         f'{figures.kv_bytes_shared:,} bytes shared, {figures.kv_bytes_isolated:,} '
+         f'isolated ({100 * ratio:.1f} % less)'),]
     for name, value in rows:
         table.add_row(name, value)
     Console().print(table)

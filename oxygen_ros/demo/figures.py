@@ -29,8 +29,8 @@ class Recording:
     images_used: set[tuple[str, int]] = field(default_factory=set)
     images_encoded: int = 0
     images_superseded: int = 0
-    kv_bytes_shared: float = 0.0
-    kv_bytes_isolated: float = 0.0
+    kv_bytes_shared: int = 0  # when isolated caches would have taken most
+    kv_bytes_isolated: int = 0
 
     def add_tick(self, deadline_ns: int, held: bool, reason: str, lateness_s: float, age_s: float) -> None:
         """Count one published target, if its deadline lies within the run."""
@@ -49,11 +49,6 @@ class Recording:
     def add_images(self, cameras: list[str], stamps_ns: list[int]) -> None:
         """Note the images behind one published result."""
         self.images_used.update(zip(cameras, stamps_ns))
-
-    def add_kv(self, shared: float, isolated: float) -> None:
-        """Keep the KV figures of the moment at which most was live."""
-        if isolated > self.kv_bytes_isolated:
-            self.kv_bytes_shared, self.kv_bytes_isolated = shared, isolated
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,5 +91,5 @@ def summarise(recording: Recording) -> Figures:
         dialogue_results=recording.dialogue_results, scene_graphs=recording.scene_graphs,
         images_encoded=recording.images_encoded, images_used=len(recording.images_used),
         images_superseded=recording.images_superseded,
-        kv_bytes_shared=int(recording.kv_bytes_shared), kv_bytes_isolated=int(recording.kv_bytes_isolated),
+        kv_bytes_shared=recording.kv_bytes_shared, kv_bytes_isolated=recording.kv_bytes_isolated,
         hold_reasons=dict(recording.hold_reasons))

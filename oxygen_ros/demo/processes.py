@@ -15,8 +15,8 @@ _GRACE_S = 5.0
 class Children:
     """Processes that end when the `with` block does, whatever happened in it.
 
-    Each runs in a session of its own, so that Ctrl-C in the terminal reaches the demo alone, which then ends them in
-    order: the node first (it publishes a hold), then its sources.
+    Each runs in a session of its own, so that Ctrl-C in the terminal reaches the demo alone, which
+    then ends them in order: the node first (it publishes a hold), then its sources.
     """
 
     def __init__(self) -> None:
@@ -38,7 +38,8 @@ class Children:
         for name, process in self._processes:
             status = process.poll()
             if status is not None:
-                raise OxygenError(f'{name}: expected to run until the end, ended with status {status}')
+                raise OxygenError(
+                    f'{name}: expected to run until the end, ended with status {status}')
 
     def stop(self) -> None:
         """End all, the last started first."""

@@ -50,13 +50,15 @@ class EngineConfig:
             if getattr(self, name) < 1:
                 raise ValueError(f'{name}: expected at least 1, got {getattr(self, name)}')
         if not self.observation_period_s >= 0.0:
-            raise ValueError(f'observation_period_s: expected at least 0, got {self.observation_period_s}')
+            raise ValueError(
+                f'observation_period_s: expected at least 0, got {self.observation_period_s}')
 
     @property
     def decode_batch(self) -> int:
         """Rows of a decode step as in force.
 
-        One row at a time makes a request's arithmetic independent of who else is live: a fixed batch of one.
+        One row at a time makes a request's arithmetic independent of who else is live: a fixed
+        batch of one.
         """
         alone = self.deterministic or self.batching is Batching.NONE
         return 1 if alone else self.max_decode_batch

@@ -60,22 +60,24 @@ class _Window:
         self.recent.append(duration_ns)
         insort(self.sorted, duration_ns)
         rank = min(int(quantile * len(self.sorted)), len(self.sorted) - 1)
-        # Two slow ones in a row are a change of regime, not a hiccup: do not wait for the quantile to follow.
+        # Two slow ones in a row are a change of regime, not a hiccup: do not wait for the quantile
+        # to follow.
         self.estimate_ns = max(self.sorted[rank], min(newest_before, duration_ns))
 
 
 class OnlineCostModel:
     """A windowed quantile per key; a single hiccup leaves it again with the window.
 
-    A key never seen is estimated from the nearest size of its kind, scaled up by size, else from the prior table,
-    else by the default. A prior is dropped at the first observation of its key, so a wrong one misleads once.
+    A key never seen is estimated from the nearest size of its kind, scaled up by size, else from
+    the prior table, else by the default. A prior is dropped at the first observation of its key,
+    so a wrong one misleads once.
 
     :param quantile: of the window, 0 to 1.
     :param window: observations that count.
     """
 
-    def __init__(self, prior: Mapping[UnitKey, int] | None = None, *, quantile: float = 0.9, window: int = 32,
-                 default_ns: int = 1_000_000) -> None:
+    def __init__(self, prior: Mapping[UnitKey, int] | None = None, *, quantile: float = 0.9,
+                 window: int = 32, default_ns: int = 1_000_000) -> None:
         if not 0.0 < quantile < 1.0:
             raise ValueError(f'quantile: expected between 0 and 1, got {quantile}')
         if window < 1:

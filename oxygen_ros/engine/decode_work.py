@@ -20,7 +20,8 @@ class DecodeStep:
         self.requests = list(requests)
         self.layer = 0
         self._runner = runner
-        self._hidden = runner.embed([request.tokens[-1] for request in requests])  # [num_rows, width]
+        # [num_rows, width]
+        self._hidden = runner.embed([request.tokens[-1] for request in requests])
         self._prepare()
 
     def _prepare(self) -> None:
@@ -30,7 +31,8 @@ class DecodeStep:
             context = request.context
             assert context is not None
             prefix = context.prefix
-            spans.append(Span(num_tokens=1, prefix_block=prefix.first_block, prefix_tokens=prefix.num_tokens,
+            spans.append(Span(num_tokens=1, prefix_block=prefix.first_block,
+                              prefix_tokens=prefix.num_tokens,
                               block_table=tuple(context.block_table), num_own=context.num_tokens,
                               mask=MaskKind.CAUSAL))
             positions.append(prefix.num_tokens + context.num_tokens)
@@ -48,7 +50,8 @@ class DecodeStep:
 
     def run_layer(self) -> None:
         """Run the next layer of all rows."""
-        self._hidden = self._runner.layer(UnitKind.DECODE, self.layer, self._hidden, self._positions, self._attend)
+        self._hidden = self._runner.layer(UnitKind.DECODE, self.layer, self._hidden,
+                                          self._positions, self._attend)
         self.layer += 1
 
     def run_head(self) -> Tensor:
@@ -59,7 +62,8 @@ class DecodeStep:
 class BatchedDecode:
     """Decode steps, one after another, over whatever requests are ready when a step begins.
 
-    :param choose: returns the requests of the next step, their next block taken; may be empty when memory is short.
+    :param choose: returns the requests of the next step, their next block taken; may be empty when
+        memory is short.
     :param ready: returns the requests that could take part, best first, at most a batch of them.
     :param deliver: takes the logits of a finished step.
     :param arrived_ns: returns where the step stands among work in order of arrival.

@@ -21,6 +21,7 @@ from .counters import Counters
 from .fifo import FifoScheduler
 from .context import Context
 from .manager import KVCacheManager, Sharing
+from .memory_report import memory_report, MemoryReport
 from .model import VLAModel
 from .model_runner import ModelRunner
 from .prefix_work import FeatureCache, PrefixWork
@@ -64,6 +65,7 @@ class Engine:
         self.counters = Counters()
         self.timeline = Timeline()
         self.instruction = ''
+        self.peak: MemoryReport | None = None  # of the moment at which isolated caches would have taken most
         self._clock = clock
         self.sensors = sensors
         self._emit = emit
@@ -80,7 +82,7 @@ class Engine:
         self.action = ActionRunner(self.runner, config.action, clock, cost_model)
         isolated = config.kv.sharing == Sharing.ISOLATED
         self.text = TextQueue(self.runner, self.manager, config, clock.now_ns, lambda event: self._emit(event),
-                              self._begin_own_prefix if isolated else None)
+                              self._begin_own_prefix if isolated else None, self._note_peak)
         self._observation_period_ns = round(config.observation_period_s * 1e9)
         self._next_observation_ns = clock.now_ns()
         self._newest: Observation | None = None  # of the newest complete prefix
@@ -238,6 +240,11 @@ class Engine:
 
     # Care.
 
+    def _note_peak(self) -> None:
+        report = memory_report(self.manager, self._clock.now_ns())
+        if self.peak is None or report.bytes_isolated > self.peak.bytes_isolated:
+            self.peak = report
+
     @property
     def is_building(self) -> bool:
         """Whether a prefix, or the action's prompt on it, is unfinished."""
@@ -255,6 +262,7 @@ class Engine:
         self.counters.reset()
         self.runner.ledger.reset()
         self.timeline.clear()
+        self.peak = None
         self.action.reset()
         self._next_observation_ns = self._clock.now_ns()
 

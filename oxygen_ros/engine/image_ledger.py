@@ -9,8 +9,9 @@ _KEPT = 256  # images that may still be read; far more than all live prefixes ho
 class ImageLedger:
     """Tracks each image from the vision tower to its first reader.
 
-    An image is read when a result made from a prefix that holds it is given out. One that leaves the ledger unread
-    was superseded: encoded, but replaced by a newer observation before any task came to read it.
+    An image is read when a result made from a prefix that holds it is given out. One that leaves
+    the ledger unread was superseded: encoded, but replaced by a newer observation before any task
+    came to read it.
     """
 
     def __init__(self) -> None:

@@ -66,7 +66,8 @@ class VLAModel(Protocol):
         """
         ...
 
-    def run_text_layer(self, layer: int, hidden: Tensor, positions: Tensor, attend: Attend) -> Tensor:
+    def run_text_layer(self, layer: int, hidden: Tensor, positions: Tensor,
+                       attend: Attend) -> Tensor:
         """Run one layer for tokens of a text request; as `run_layer`, with text adapters where there are any."""
         ...
 

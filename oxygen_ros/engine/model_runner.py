@@ -27,8 +27,8 @@ class ModelRunner:
     :param max_positions: tokens of the longest sequence, prefix and own together.
     """
 
-    def __init__(self, model: VLAModel, cache: KVCache, backend: AttentionBackend, counters: Counters,
-                 max_positions: int) -> None:
+    def __init__(self, model: VLAModel, cache: KVCache, backend: AttentionBackend,
+                 counters: Counters, max_positions: int) -> None:
         self.model = model
         self.spec = model.spec
         self.counters = counters
@@ -70,9 +70,11 @@ class ModelRunner:
 
     def prefix_kv(self, prefix: Prefix) -> PrefixKV:
         """Return the function that reads a complete prefix."""
-        return partial(self._cache.prefix_view, first_block=prefix.first_block, num_tokens=prefix.num_tokens)
+        return partial(self._cache.prefix_view, first_block=prefix.first_block,
+                       num_tokens=prefix.num_tokens)
 
-    def layer(self, kind: UnitKind, layer: int, hidden: Tensor, positions: Tensor, attend: Attend) -> Tensor:
+    def layer(self, kind: UnitKind, layer: int, hidden: Tensor, positions: Tensor,
+              attend: Attend) -> Tensor:
         """Run one layer: hidden [num_tokens, width] -> the same."""
         self.counters.units[kind] += 1
         run = self.model.run_text_layer if kind in _TEXT_KINDS else self.model.run_layer

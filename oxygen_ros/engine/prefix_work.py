@@ -16,8 +16,8 @@ from .work import Rank, UnitKey, UnitKind
 class FeatureCache:
     """Vision features of each camera's last image.
 
-    A camera whose image has not changed since the last observation is not encoded again. The key is camera and
-    stamp, so the features are exactly those of the image.
+    A camera whose image has not changed since the last observation is not encoded again. The key
+    is camera and stamp, so the features are exactly those of the image.
     """
 
     def __init__(self, enabled: bool = True) -> None:
@@ -42,7 +42,8 @@ class FeatureCache:
 class PrefixWork:
     """The work from an observation to the K/V of its prefix.
 
-    :param rank: PREFIX for the shared one; a text request's own (isolated caches) runs at the request's rank.
+    :param rank: PREFIX for the shared one; a text request's own (isolated caches) runs at the
+        request's rank.
     :param complete: called once at the end; registers the prefix.
     """
 
@@ -63,10 +64,12 @@ class PrefixWork:
         self._hidden: Tensor | None = None
         self._layer = 0
         self._done = False
-        self._num_tokens = len(observation.frames) * runner.spec.tokens_per_image + len(prompt_tokens)
+        self._num_tokens = (len(observation.frames) * runner.spec.tokens_per_image
+                            + len(prompt_tokens))
         self._positions = runner.positions(0, self._num_tokens)
         plan = runner.plan([Span(num_tokens=self._num_tokens, prefix_block=0, prefix_tokens=0,
-                                 block_table=tuple(builder.block_table), num_own=0, mask=MaskKind.BIDIRECTIONAL)])
+                                 block_table=tuple(builder.block_table), num_own=0,
+                                 mask=MaskKind.BIDIRECTIONAL)])
         self._attend = runner.attend(plan)
 
     @property
@@ -119,7 +122,8 @@ class PrefixWork:
             if self._prompt_tokens:
                 parts.append(self._runner.embed(self._prompt_tokens))
             self._hidden = torch.cat(parts)  # [num_tokens, width]
-        self._hidden = self._runner.layer(UnitKind.PREFILL, self._layer, self._hidden, self._positions, self._attend)
+        self._hidden = self._runner.layer(UnitKind.PREFILL, self._layer, self._hidden,
+                                          self._positions, self._attend)
         self._layer += 1
         if self._layer == self._runner.spec.num_layers:
             self._done = True

@@ -15,12 +15,13 @@ class PromptWork:
     """The work from prompt tokens to their K/V in the context's own pages, causal after the prefix.
 
     :param kind: what its layers count as.
-    :param complete: called once after the last layer with the last token's hidden state [1, width]; for a text
-        request it is followed by the output head, as a unit of its own.
+    :param complete: called once after the last layer with the last token's hidden state [1,
+        width]; for a text request it is followed by the output head, as a unit of its own.
     """
 
-    def __init__(self, runner: ModelRunner, kind: UnitKind, rank: Rank, context: Context, tokens: tuple[int, ...],
-                 arrived_ns: int, complete: Callable[[Tensor], None], with_head: bool) -> None:
+    def __init__(self, runner: ModelRunner, kind: UnitKind, rank: Rank, context: Context,
+                 tokens: tuple[int, ...], arrived_ns: int, complete: Callable[[Tensor], None],
+                 with_head: bool) -> None:
         assert tokens
         self._arrived_ns = arrived_ns
         self._runner = runner
@@ -35,8 +36,9 @@ class PromptWork:
         prefix = context.prefix
         self._positions = runner.positions(prefix.num_tokens, len(tokens))
         plan = runner.plan([Span(num_tokens=len(tokens), prefix_block=prefix.first_block,
-                                 prefix_tokens=prefix.num_tokens, block_table=tuple(context.block_table),
-                                 num_own=0, mask=MaskKind.CAUSAL)])
+                                 prefix_tokens=prefix.num_tokens,
+                                 block_table=tuple(context.block_table), num_own=0,
+                                 mask=MaskKind.CAUSAL)])
         self._attend = runner.attend(plan)
 
     @property
@@ -62,7 +64,8 @@ class PromptWork:
             return
         if self._hidden is None:
             self._hidden = self._runner.embed(self._tokens)
-        self._hidden = self._runner.layer(self._kind, self._layer, self._hidden, self._positions, self._attend)
+        self._hidden = self._runner.layer(self._kind, self._layer, self._hidden, self._positions,
+                                          self._attend)
         self._layer += 1
         if self._layer == self._runner.spec.num_layers:
             self._hidden = self._hidden[-1:]

@@ -27,8 +27,9 @@ class TextRequest:
     `context` pins the prefix from admission to the end; its own blocks come and go with `state`.
     """
 
-    def __init__(self, request_id: int, task: TaskType, prompt_tokens: tuple[int, ...], sampling: SamplingParams,
-                 constraint: TokenConstraint | None, submitted_ns: int) -> None:
+    def __init__(self, request_id: int, task: TaskType, prompt_tokens: tuple[int, ...],
+                 sampling: SamplingParams, constraint: TokenConstraint | None,
+                 submitted_ns: int) -> None:
         self.request_id = request_id
         self.task = task
         self.rank = _RANK_OF_TASK[task]
@@ -43,7 +44,8 @@ class TextRequest:
         self.stream = TextStream(sampling.stop)
         self.first_token_ns: int | None = None
         self.last_step_ns = submitted_ns  # when it last took part in a decode step
-        self.num_prefilled = 0  # tokens of its longest prefill so far; prefilled again they count as recomputed
+        # Tokens of its longest prefill so far; prefilled again they count as recomputed
+        self.num_prefilled = 0
 
     @property
     def prefill_tokens(self) -> tuple[int, ...]:

@@ -1,7 +1,7 @@
 """Choosing the next token: greedy, or sampled by a number that depends on seed and step alone.
 
-Randomness is counter-based (SplitMix64 of seed and step, Steele et al. 2014), so that it never depends on what else
-ran in between.
+Randomness is counter-based (SplitMix64 of seed and step, Steele et al. 2014), so that it never
+depends on what else ran in between.
 """
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ def keyed_noise(shape: tuple[int, ...], *key: int) -> Tensor:
     return torch.randn(shape, generator=generator)
 
 
-def sample_token(logits: Tensor, params: SamplingParams, step: int, constraint: TokenConstraint | None) -> int:
+def sample_token(logits: Tensor, params: SamplingParams, step: int,
+                 constraint: TokenConstraint | None) -> int:
     """Choose one token.
 
     :param logits: [vocab_size] float32, of one request.
@@ -53,7 +54,8 @@ def sample_token(logits: Tensor, params: SamplingParams, step: int, constraint: 
     # The smallest set whose mass reaches top_p; the first token is always in it.
     kept = int((cumulative - values < params.top_p).sum())
     point = keyed_uniform(params.seed, step) * float(cumulative[kept - 1])
-    index = min(int(torch.searchsorted(cumulative[:kept].contiguous(), point, right=True)), kept - 1)
+    index = min(int(torch.searchsorted(cumulative[:kept].contiguous(), point, right=True)),
+                kept - 1)
     return int(order[index])
 
 
@@ -62,5 +64,6 @@ def sample_tokens(logits: Tensor, params: list[SamplingParams], steps: list[int]
     """Choose one token for each row of logits [num_rows, vocab_size]; plain greedy rows share one argmax."""
     plain = [p.temperature == 0.0 and c is None for p, c in zip(params, constraints)]
     greedy = logits.argmax(dim=-1).tolist() if any(plain) else []
-    return [greedy[row] if plain[row] else sample_token(logits[row], params[row], steps[row], constraints[row])
+    return [greedy[row] if plain[row] else sample_token(logits[row], params[row], steps[row],
+                                                        constraints[row])
             for row in range(len(params))]

@@ -1,6 +1,7 @@
 """The policy of best-effort work: what runs next, and how long before the next action is due.
 
-Only time and costs are looked at here, never tensors, so that all of it is tested on a virtual clock.
+Only time and costs are looked at here, never tensors, so that all of it is tested on a virtual
+clock.
 """
 from __future__ import annotations
 
@@ -24,19 +25,23 @@ class SchedulerConfig:
     """
 
     micro_slice_s: float = 0.0035  # longest slice of best-effort work
-    safety_threshold_s: float = 0.0025  # no slice starts when less than this is left before the deadline
+    # No slice starts when less than this is left before the deadline
+    safety_threshold_s: float = 0.0025
     dialogue_patience_s: float = 0.03  # ready dialogue work unserved for longer goes first
     scene_graph_patience_s: float = 0.1  # likewise
-    oversize_patience: int = 3  # cycles after which a unit longer than any cycle is run all the same
+    # Cycles after which a unit longer than any cycle is run all the same
+    oversize_patience: int = 3
 
     def __post_init__(self) -> None:
         for name in ('micro_slice_s', 'dialogue_patience_s', 'scene_graph_patience_s'):
             if not getattr(self, name) > 0.0:
                 raise ValueError(f'{name}: expected above 0, got {getattr(self, name)}')
         if not self.safety_threshold_s >= 0.0:
-            raise ValueError(f'safety_threshold_s: expected at least 0, got {self.safety_threshold_s}')
+            raise ValueError(
+                f'safety_threshold_s: expected at least 0, got {self.safety_threshold_s}')
         if self.oversize_patience < 1:
-            raise ValueError(f'oversize_patience: expected at least 1, got {self.oversize_patience}')
+            raise ValueError(
+                f'oversize_patience: expected at least 1, got {self.oversize_patience}')
 
 
 class Scheduler:
@@ -45,15 +50,19 @@ class Scheduler:
     Rules, in this order:
 
     1. Nothing starts when less than the safety threshold is left before the deadline.
-    2. Ready work of a rank that went unserved for longer than its patience goes first, the longest overdue first;
-       otherwise the smallest rank goes first, and within a rank what stands first in the list.
-    3. A unit whose estimate passes the deadline is not started; the next work in that order is tried.
-    4. A unit longer than any cycle would never start by rule 3: after `oversize_patience` cycles it is started at
-       the beginning of one (an action then waits for that one unit).
-    5. A slice is as many units of one work as fit in the micro-slice by their estimates, at least one.
+    2. Ready work of a rank that went unserved for longer than its patience goes first, the longest
+       overdue first; otherwise the smallest rank goes first, and within a rank what stands first
+       in the list.
+    3. A unit whose estimate passes the deadline is not started; the next work in that order is
+       tried.
+    4. A unit longer than any cycle would never start by rule 3: after `oversize_patience` cycles
+       it is started at the beginning of one (an action then waits for that one unit).
+    5. A slice is as many units of one work as fit in the micro-slice by their estimates, at least
+       one.
     """
 
-    def __init__(self, config: SchedulerConfig, cost_model: CostModel, clock: WorkClock, timeline: Timeline) -> None:
+    def __init__(self, config: SchedulerConfig, cost_model: CostModel, clock: WorkClock,
+                 timeline: Timeline) -> None:
         self.config = config
         self.cost_model = cost_model
         self._clock = clock
@@ -129,12 +138,14 @@ class Scheduler:
         """Run slices until the deadline is near, nothing is ready, or `interrupted()`; return their number.
 
         :param ready: called before each slice; may look at the inbox first.
-        :param interrupted: True when something more urgent came up (an action became due, or a stop).
+        :param interrupted: True when something more urgent came up (an action became due, or a
+            stop).
         """
         num_slices = 0
         while not interrupted():
             works = ready()
-            work = self.next_best_effort_task(self._clock.now_ns(), deadline_ns, works, cycle_start=num_slices == 0)
+            work = self.next_best_effort_task(self._clock.now_ns(), deadline_ns, works,
+                                              cycle_start=num_slices == 0)
             if work is None:
                 break
             self.forward_step(work, deadline_ns)

@@ -47,7 +47,8 @@ class ModelSpec:
     prefix_scope: PrefixScope
     state_in: StateIn
     eos_token_ids: tuple[int, ...]
-    # Of the suffix's rows: those that see no later one, so that a pass writes them once before its steps.
+    # Of the suffix's rows: those that see no later one, so that a pass writes them once before its
+    # steps.
     action_head_tokens: int = 0
 
     def __post_init__(self) -> None:

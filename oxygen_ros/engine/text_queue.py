@@ -35,13 +35,14 @@ class TextQueue:
 
     def __init__(self, runner: ModelRunner, manager: KVCacheManager, config: EngineConfig,
                  now_ns: Callable[[], int], emit: Callable[[TextEvent], None],
-                 own_prefix: PrefixSource | None) -> None:
+                 own_prefix: PrefixSource | None, before_release: Callable[[], None] = lambda: None) -> None:
         self._runner = runner
         self._manager = manager
         self._config = config
         self._now_ns = now_ns
         self._emit = emit
         self._own_prefix = own_prefix
+        self._before_release = before_release  # memory is at its fullest just before a request ends
         self._requests: dict[int, TextRequest] = {}
         self._prompts: dict[int, PromptWork] = {}
         self._building: dict[int, PrefixWork] = {}
@@ -252,6 +253,7 @@ class TextQueue:
             self._manager.abandon(building.builder)
         provenance: Provenance | None = None
         if request.context is not None:
+            self._before_release()
             provenance = request.context.prefix.provenance
             if request.tokens:
                 self._runner.ledger.read(tuple(zip(provenance.cameras, provenance.camera_stamps_ns)))

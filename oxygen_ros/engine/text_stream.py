@@ -7,8 +7,8 @@ import codecs
 class TextStream:
     """Incremental UTF-8 decoding with stop strings.
 
-    Text that may be the beginning of a stop string is held back until it is known not to be. Invalid bytes become
-    U+FFFD.
+    Text that may be the beginning of a stop string is held back until it is known not to be.
+    Invalid bytes become U+FFFD.
     """
 
     def __init__(self, stop: tuple[str, ...] = ()) -> None:

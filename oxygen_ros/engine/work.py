@@ -1,8 +1,9 @@
 """Sliceable work: what the scheduler may start, stop after any unit, and continue with nothing recomputed.
 
-A unit is the smallest piece that runs without a look at the clock: one camera through the vision tower, one layer
-of a prefill or of the batched decode step, the output head with sampling. Between units all state lies in the work
-object (hidden state and layer index) and in the K/V pages, so a suspended work resumes from there.
+A unit is the smallest piece that runs without a look at the clock: one camera through the vision
+tower, one layer of a prefill or of the batched decode step, the output head with sampling. Between
+units all state lies in the work object (hidden state and layer index) and in the K/V pages, so a
+suspended work resumes from there.
 """
 from __future__ import annotations
 

@@ -67,6 +67,10 @@ class Services:
             return response
         engine = runtime.engine
         fill_memory_report(runtime.memory_report(), response)
+        peak = runtime.engine.peak
+        if peak is not None:
+            response.bytes_peak_shared = peak.bytes_referenced
+            response.bytes_peak_isolated = peak.bytes_isolated
         response.preemptions = engine.counters.preemptions
         response.images_encoded = engine.counters.images_encoded
         response.images_superseded = engine.runner.ledger.num_superseded
