@@ -1,8 +1,9 @@
 """Build the interfaces with CMakeLists.txt for `pip install` on a machine without ROS.
 
-`colcon build` uses CMakeLists.txt on its own and never reads this file. Here CMake installs into a staging folder,
-and each file of it that is not a source of this checkout goes into the wheel at the same place under the
-environment's prefix: lib/*.so, share/oxygen_ros, lib/pythonX.Y/site-packages/oxygen_ros/msg.
+`colcon build` uses CMakeLists.txt on its own and never reads this file. Here CMake installs into a
+staging folder, and each file of it that is not a source of this checkout goes into the wheel at
+the same place under the environment's prefix: lib/*.so, share/oxygen_ros,
+lib/pythonX.Y/site-packages/oxygen_ros/msg.
 """
 import os
 from pathlib import Path
@@ -21,7 +22,8 @@ def ros_prefix() -> Path:
     for path in sys.path:
         if (Path(path) / 'rosidl_generator_py').is_dir():
             return Path(path).parents[2]
-    raise SystemExit('oxygen_ros: expected the package rosidl_generator_py (a ROS 2 wheel), found none')
+    raise SystemExit(
+        'oxygen_ros: expected the package rosidl_generator_py (a ROS 2 wheel), found none')
 
 
 class BuildInterfaces(build_ext):
@@ -35,16 +37,18 @@ class BuildInterfaces(build_ext):
         prefix = ros_prefix()
         env = dict(os.environ, AMENT_PREFIX_PATH=str(prefix))
         subprocess.run(
-            ['cmake', '-S', str(ROOT), '-B', str(build), '-G', 'Ninja', '-DBUILD_TESTING=OFF', '-DPYTHON_ONLY=ON',
-             '-DCMAKE_BUILD_TYPE=Release', f'-DCMAKE_INSTALL_PREFIX={stage}', f'-DCMAKE_PREFIX_PATH={prefix}',
-             f'-DPython3_EXECUTABLE={sys.executable}'],
+            ['cmake', '-S', str(ROOT), '-B', str(build), '-G', 'Ninja', '-DBUILD_TESTING=OFF',
+             '-DPYTHON_ONLY=ON', '-DCMAKE_BUILD_TYPE=Release', f'-DCMAKE_INSTALL_PREFIX={stage}',
+             f'-DCMAKE_PREFIX_PATH={prefix}', f'-DPython3_EXECUTABLE={sys.executable}'],
             check=True, env=env)
-        subprocess.run(['cmake', '--build', str(build), '--target', 'install'], check=True, env=env)
+        subprocess.run(['cmake', '--build', str(build), '--target', 'install'], check=True,
+                       env=env)
         site = Path('lib', 'python%d.%d' % sys.version_info[:2], 'site-packages')
         files = self.distribution.data_files = []
         for path in sorted(p for p in stage.rglob('*') if p.is_file()):
             place = path.relative_to(stage)
-            if place.parts[0] == 'include' or '.egg-info' in str(place) or path.suffix in ('.c', '.pyc'):
+            if place.parts[0] == 'include' or '.egg-info' in str(place) or path.suffix in (
+                    '.c', '.pyc'):
                 continue
             if place.is_relative_to(site) and (ROOT / place.relative_to(site)).exists():
                 continue
@@ -62,4 +66,5 @@ class BuildInterfaces(build_ext):
 
 
 # The extension only makes the wheel platform-specific and has build_ext run.
-setup(ext_modules=[Extension('oxygen_ros.interfaces', [])], cmdclass={'build_ext': BuildInterfaces})
+setup(ext_modules=[Extension('oxygen_ros.interfaces', [])],
+      cmdclass={'build_ext': BuildInterfaces})

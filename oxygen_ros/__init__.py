@@ -1,7 +1,7 @@
 """One Vision-Language-Action model on the robot that moves, talks and remembers at once.
 
-The generated interfaces (msg, srv, action) lie in the installed copy of this package; from a source checkout the
-path extension below joins both.
+The generated interfaces (msg, srv, action) lie in the installed copy of this package; from a
+source checkout the path extension below joins both.
 """
 from pkgutil import extend_path
 

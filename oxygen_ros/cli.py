@@ -11,19 +11,22 @@ from .errors import OxygenError
 # name: (module with `add_arguments(parser)` and `run(args) -> int`, line of help)
 COMMANDS = {
     'bench': ('oxygen_ros.bench.command', 'measure memory and speed'),
-    'demo': ('oxygen_ros.demo.command', 'run cameras, node and client, and show what the node does'),
-}
+    'demo': ('oxygen_ros.demo.command',
+             'run cameras, node and client, and show what the node does'),}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a subcommand; return its exit status.
 
-    An error of the user's ends in one line on stderr and status 1 (a wrong argument: 2); Ctrl-C in status 130.
+    An error of the user's ends in one line on stderr and status 1 (a wrong argument: 2); Ctrl-C in
+    status 130.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
-    parser = argparse.ArgumentParser(prog='oxygen', description='One VLA that moves, talks and remembers at once.')
+    parser = argparse.ArgumentParser(
+        prog='oxygen', description='One VLA that moves, talks and remembers at once.')
     subparsers = parser.add_subparsers(dest='command', metavar='COMMAND', required=True)
-    # Only the module of the command at hand is imported: `oxygen demo --help` must not wait for the others.
+    # Only the module of the command at hand is imported: `oxygen demo --help` must not wait for
+    # the others.
     chosen = next((argument for argument in arguments if not argument.startswith('-')), None)
     for name, (module_name, help_line) in COMMANDS.items():
         subparser = subparsers.add_parser(name, help=help_line, description=help_line)

@@ -1,8 +1,8 @@
 """Values that cross layers: plain frozen data, numpy only.
 
-Two clocks appear, never mixed: `*_stamp_ns` is ROS time as a sensor or a message states it, `*_steady_ns`
-is this machine's steady clock (`time.monotonic_ns`), on which all control runs. The offset between the two is
-fixed when a message is received.
+Two clocks appear, never mixed: `*_stamp_ns` is ROS time as a sensor or a message states it,
+`*_steady_ns` is this machine's steady clock (`time.monotonic_ns`), on which all control runs. The
+offset between the two is fixed when a message is received.
 """
 from __future__ import annotations
 

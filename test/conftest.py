@@ -28,5 +28,6 @@ def pytest_collection_modifyitems(config, items):
 def shared():
     """Folder of recorded bags and golden fixtures, kept beside the checkout."""
     if not SHARED.is_dir():
-        pytest.skip('needs the folder of recorded data beside the checkout (../shared), absent here')
+        pytest.skip(
+            'needs the folder of recorded data beside the checkout (../shared), absent here')
     return SHARED

@@ -18,9 +18,9 @@ _FAULT_WINDOW_NS = 10_000_000_000
 class EngineThread:
     """Runs engine cycles from `start` to `stop`.
 
-    `post` and `wake` may be called by any thread; everything else of the engine happens in this one. A fault ends the
-    live requests with an error and drops the prefix; after too many in a short time the thread stays stopped, so that
-    the robot holds.
+    `post` and `wake` may be called by any thread; everything else of the engine happens in this
+    one. A fault ends the live requests with an error and drops the prefix; after too many in a
+    short time the thread stays stopped, so that the robot holds.
 
     :param on_fault: takes the traceback's text; called in this thread.
     """

@@ -19,7 +19,7 @@ from ..engine.config import EngineConfig
 from ..engine.constraint import TokenConstraint
 from ..engine.cost_model import CostModel, OnlineCostModel
 from ..engine.engine import Engine, EngineEvent
-from ..engine.memory_report import MemoryReport, memory_report
+from ..engine.memory_report import memory_report, MemoryReport
 from ..engine.model import VLAModel
 from ..types import ActionChunk, FinishReason, SamplingParams, TaskType
 from .engine_thread import EngineThread
@@ -28,8 +28,8 @@ from .tick_thread import TickThread
 from .warm_up import warm_up
 from .work_clock import work_clock
 
-# The tick falls this long before an action pass is due: the engine is quiet then (safety threshold), so that neither
-# a slice nor a pass holds the interpreter when a target has to go out.
+# The tick falls this long before an action pass is due: the engine is quiet then (safety
+# threshold), so that neither a slice nor a pass holds the interpreter when a target has to go out.
 TICK_LEAD_NS = 1_000_000
 
 
@@ -37,7 +37,8 @@ class Publish(str, Enum):
     """Who gives out targets."""
 
     TICK = 'tick'  # the tick's own thread, at absolute deadlines
-    ENGINE = 'engine'  # the engine's thread, as each pass ends: the unmanaged baseline of the benchmark
+    # The engine's thread, as each pass ends: the unmanaged baseline of the benchmark
+    ENGINE = 'engine'
     ELSEWHERE = 'elsewhere'  # a tick in another process, fed by the published chunks
 
 
@@ -57,15 +58,19 @@ class RuntimeConfig:
 class Runtime:
     """One robot's engine and tick.
 
-    Made at configure (allocates and warms up), started at activate. `drain` gives out what the engine produced, in
-    order, to whoever `on_outbox` woke; `on_target` is called in the tick's thread in every tick.
+    Made at configure (allocates and warms up), started at activate. `drain` gives out what the
+    engine produced, in order, to whoever `on_outbox` woke; `on_target` is called in the tick's
+    thread in every tick.
 
     :param on_target: takes (decision, lateness in ns) of each tick; must return at once.
-    :param on_outbox: wakes the reader of `drain`; called in the engine's thread, must return at once.
+    :param on_outbox: wakes the reader of `drain`; called in the engine's thread, must return at
+        once.
     """
 
-    def __init__(self, config: RuntimeConfig, model: VLAModel, on_target: Callable[[Decision, int], None],
-                 on_outbox: Callable[[], None] = lambda: None, cost_model: CostModel | None = None) -> None:
+    def __init__(self, config: RuntimeConfig, model: VLAModel,
+                 on_target: Callable[[Decision, int], None],
+                 on_outbox: Callable[[], None] = lambda: None,
+                 cost_model: CostModel | None = None) -> None:
         self.config = config
         self.model = model
         self.faults: deque[str] = deque(maxlen=16)  # tracebacks, newest last
@@ -76,13 +81,14 @@ class Runtime:
         self._outbox: deque[EngineEvent] = deque()
         self._request_ids = itertools.count(1)
         self.sensors = SensorHub(config.sensors)
-        self.buffer = ChunkBuffer(config.tick.num_joints, config.tick.period_ns, round(config.blend_s * 1e9))
+        self.buffer = ChunkBuffer(config.tick.num_joints, config.tick.period_ns,
+                                  round(config.blend_s * 1e9))
         self.arming = Arming()
         self.tick = ControlTick(config.tick, config.limits, self.buffer, self.arming)
         cost_model = OnlineCostModel() if cost_model is None else cost_model
         self.cost_model = cost_model
-        self.engine = Engine(model, config.engine, work_clock(model.device), cost_model, self.sensors, self._emit,
-                             lambda: self._engine_thread.poll())
+        self.engine = Engine(model, config.engine, work_clock(model.device), cost_model,
+                             self.sensors, self._emit, lambda: self._engine_thread.poll())
         self._engine_thread = EngineThread(self.engine, self._on_fault)
         self.sensors.wake = self._engine_thread.wake
         self._tick_thread: TickThread | None = None
@@ -102,7 +108,8 @@ class Runtime:
         self.started_ns = time.monotonic_ns() + period_ns
         self._engine_thread.start(self.started_ns + TICK_LEAD_NS)
         if self.config.publish is Publish.TICK:
-            self._tick_thread = TickThread(period_ns * 1e-9, self._run_tick, realtime=thread_settings)
+            self._tick_thread = TickThread(period_ns * 1e-9, self._run_tick,
+                                           realtime=thread_settings)
             self._tick_thread.start(self.started_ns)
             thread_items = self._tick_thread.realtime_report.items
             self.realtime_report = RealtimeReport((*self.realtime_report.items, *thread_items))
@@ -130,12 +137,14 @@ class Runtime:
             thread, self._tick_thread = self._tick_thread, None
             thread.stop()
             self._on_target(
-                self.tick.hold(thread.num_ticks + thread.num_overruns, time.monotonic_ns(), reason), 0)
+                self.tick.hold(thread.num_ticks + thread.num_overruns, time.monotonic_ns(),
+                               reason), 0)
         stopped = self._engine_thread.stop(timeout_s)
         self.sensors.clear()
         settings = self.config.realtime
         if settings is not None and settings.freeze_gc:
-            gc.unfreeze()  # or what is freed from now on, such as a whole KV cache at cleanup, would stay
+            # Or what is freed from now on, such as a whole KV cache at cleanup, would stay
+            gc.unfreeze()
         if settings is not None and settings.disable_gc:
             gc.enable()
         return stopped
@@ -191,7 +200,8 @@ class Runtime:
             lambda engine: engine.submit_text(request_id, task, prompt, sampling, constraint))
         return request_id
 
-    def cancel_text(self, request_id: int, reason: FinishReason = FinishReason.CANCELLED, message: str = '') -> None:
+    def cancel_text(self, request_id: int, reason: FinishReason = FinishReason.CANCELLED,
+                    message: str = '') -> None:
         """Post the end of a text request; nothing happens if it has ended."""
         self._engine_thread.post(lambda engine: _end(engine, request_id, reason, message))
 

@@ -28,7 +28,8 @@ class SensorConfig:
             raise ValueError(f'cameras: expected different names, got {list(self.cameras)}')
         unknown = set(self.optional_cameras) - set(self.cameras)
         if unknown:
-            raise ValueError(f'optional_cameras: expected names from cameras, got {sorted(unknown)}')
+            raise ValueError(
+                f'optional_cameras: expected names from cameras, got {sorted(unknown)}')
         for name in ('camera_max_age_s', 'state_max_age_s', 'max_skew_s'):
             if not getattr(self, name) > 0.0:
                 raise ValueError(f'{name}: expected above 0, got {getattr(self, name)}')
@@ -39,8 +40,8 @@ class SensorConfig:
 class SensorHub:
     """The engine's `Sensors`.
 
-    `put_frame` and `put_state` may be called by any thread: each swaps one reference. `observation` and `state`
-    belong to the engine's thread.
+    `put_frame` and `put_state` may be called by any thread: each swaps one reference.
+    `observation` and `state` belong to the engine's thread.
 
     :param wake: called after each new frame; must return at once.
     """
@@ -103,7 +104,8 @@ class SensorHub:
     def observation(self, now_ns: int) -> Observation | None:
         """Return the newest images as one observation, or None: nothing new, or not complete.
 
-        A set is complete when every camera has a new image; after `assembly_wait_s` it is made with what there is.
+        A set is complete when every camera has a new image; after `assembly_wait_s` it is made
+        with what there is.
         """
         frames: list[CameraFrame] = []
         num_new = 0

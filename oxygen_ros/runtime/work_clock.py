@@ -21,8 +21,9 @@ class SteadyWorkClock:
 class SynchronisedWorkClock(SteadyWorkClock):
     """The steady clock, read when the device has done what it was given.
 
-    So a unit's cost is that of its kernels, not of their launch, and never more than one unit is in flight: current
-    CUDA does not preempt running kernels, so that bound is what a due action waits for.
+    So a unit's cost is that of its kernels, not of their launch, and never more than one unit is
+    in flight: current CUDA does not preempt running kernels, so that bound is what a due action
+    waits for.
     """
 
     def __init__(self, device: torch.device) -> None:

@@ -11,8 +11,16 @@ from oxygen_ros.engine.spec import PrefixScope
 from oxygen_ros.engine.work import UnitKey, UnitKind
 from oxygen_ros.models.tiny import TinyModel
 from oxygen_ros.models.tiny_config import TinyConfig
-from oxygen_ros.types import (ActionChunk, CameraFrame, Observation, RobotState, SamplingParams, TaskType, TextDelta,
-                              TextResult)
+from oxygen_ros.types import (
+    ActionChunk,
+    CameraFrame,
+    Observation,
+    RobotState,
+    SamplingParams,
+    TaskType,
+    TextDelta,
+    TextResult,
+)
 
 MS = 1_000_000
 PERIOD_NS = 20 * MS
@@ -28,8 +36,8 @@ def tiny(num_cameras=2, scope=PrefixScope.OBSERVATION, num_kv_heads=1, seed=0) -
     """Return a tiny model; equal ones are built once."""
     key = (num_cameras, scope, num_kv_heads, seed)
     if key not in _MODELS:
-        _MODELS[key] = TinyModel(TinyConfig(num_cameras=num_cameras, prefix_scope=scope, num_kv_heads=num_kv_heads,
-                                            seed=seed))
+        _MODELS[key] = TinyModel(TinyConfig(num_cameras=num_cameras, prefix_scope=scope,
+                                            num_kv_heads=num_kv_heads, seed=seed))
     return _MODELS[key]
 
 
@@ -80,17 +88,18 @@ class Harness:
         self.events = []
         self.on_poll = lambda: None
         self.cost_model = TableCostModel(TABLE)
-        self.engine = Engine(self.model, EngineConfig(**config), self.clock, self.cost_model, self.sensors,
-                             self.events.append, lambda: self.on_poll())
+        self.engine = Engine(self.model, EngineConfig(**config), self.clock, self.cost_model,
+                             self.sensors, self.events.append, lambda: self.on_poll())
         self.engine.action.align(0)
         self._next_id = 0
 
-    def ask(self, prompt='what?', max_tokens=8, task=TaskType.DIALOGUE, request_id=None, constraint=None, **sampling):
+    def ask(self, prompt='what?', max_tokens=8, task=TaskType.DIALOGUE, request_id=None,
+            constraint=None, **sampling):
         if request_id is None:
             self._next_id += 1
             request_id = self._next_id
-        self.engine.submit_text(request_id, task, prompt, SamplingParams(max_tokens=max_tokens, **sampling),
-                                constraint)
+        self.engine.submit_text(request_id, task, prompt,
+                                SamplingParams(max_tokens=max_tokens, **sampling), constraint)
         return request_id
 
     def cycle(self):

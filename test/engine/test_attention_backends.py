@@ -2,15 +2,21 @@
 from dataclasses import replace
 import hashlib
 
+from attention_cases import (
+    BIDIRECTIONAL,
+    CAUSAL,
+    Heads,
+    make_batch,
+    PREFIX_ONLY,
+    robot_batch,
+    Task,
+)
 import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from attention_cases import (BIDIRECTIONAL, CAUSAL, Heads, make_batch, PREFIX_ONLY, robot_batch,
-                             Task)
 from oxygen_ros.bench.attention import compare_speed
-from oxygen_ros.engine.attention import (backend_names, create_backend, register, SdpaBackend,
-                                         Span)
+from oxygen_ros.engine.attention import backend_names, create_backend, register, SdpaBackend, Span
 
 TINY = Heads(4, 1, 32)
 

@@ -1,12 +1,17 @@
 """Merging by log-sum-exp: exact, associative, and unmoved by a side that saw nothing."""
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 import pytest
 import torch
 
 from oxygen_ros.engine.attention import merge, merge_out
-from oxygen_ros.engine.attention.kernels import (attend_cpu, attend_cuda_efficient,
-                                                 attend_cuda_flash, attend_matmul,
-                                                 segment_kernel)
+from oxygen_ros.engine.attention.kernels import (
+    attend_cpu,
+    attend_cuda_efficient,
+    attend_cuda_flash,
+    attend_matmul,
+    segment_kernel,
+)
 
 
 def segments(lengths: list[int], seed: int, spread: float = 1.0, dtype=torch.float64):

@@ -2,12 +2,21 @@
 from dataclasses import replace
 import math
 
-from hypothesis import given, settings, strategies as st
+from attention_cases import (
+    Batch,
+    BIDIRECTIONAL,
+    CAUSAL,
+    Heads,
+    make_batch,
+    PREFIX_ONLY,
+    robot_batch,
+    Task,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
 import pytest
 import torch
 
-from attention_cases import (Batch, BIDIRECTIONAL, CAUSAL, Heads, make_batch, PREFIX_ONLY,
-                             robot_batch, Task)
 from oxygen_ros.engine.attention import create_backend
 
 BACKENDS = ('reference', 'sdpa')

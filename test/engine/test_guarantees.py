@@ -1,12 +1,12 @@
 """What is promised of results: suspended, batched, joined, left, cancelled, out of memory."""
 import random
 
-from hypothesis import HealthCheck, given, settings, strategies
+from harness import FakeSensors, Harness, MS, PERIOD_NS
+from hypothesis import given, HealthCheck, settings, strategies
 import numpy as np
 import pytest
 import torch
 
-from harness import MS, PERIOD_NS, FakeSensors, Harness
 from oxygen_ros.engine.manager import KVConfig
 from oxygen_ros.engine.work import UnitKind
 from oxygen_ros.types import FinishReason, TaskType
@@ -88,7 +88,8 @@ def test_suspend_and_resume_with_the_same_batch_is_bit_identical_and_recomputes_
         assert plain.results[request_id].tokens == cut.results[request_id].tokens
         for row, expected in zip(cut.logits[request_id], plain.logits[request_id], strict=True):
             assert torch.equal(row, expected)
-    assert plain.engine.counters.units[UnitKind.DECODE] == cut.engine.counters.units[UnitKind.DECODE]
+    assert plain.engine.counters.units[UnitKind.DECODE] == cut.engine.counters.units[
+        UnitKind.DECODE]
     assert cut.engine.counters.units[UnitKind.DECODE] == LAYERS * cut.engine.counters.decode_steps
     assert cut.engine.counters.units[UnitKind.TEXT_PREFILL] == LAYERS * 3
     assert cut.engine.counters.tokens_recomputed == 0
@@ -107,7 +108,8 @@ def chunk_key(chunk):
 def run_with_arrivals(seed, wanted, deterministic=True, **config):
     """Requests 1.. with fixed prompts on frame 1, among random others that join, leave and are cancelled."""
     generator = random.Random(seed)
-    harness = record_logits(Harness(sensors=FakeSensors(2, num_observations=1), deterministic=deterministic, **config))
+    harness = record_logits(Harness(sensors=FakeSensors(2, num_observations=1),
+                                    deterministic=deterministic, **config))
     CutScheduler(harness, seed)
     harness.run_until(lambda: harness.chunks)
     pending = list(wanted)
@@ -116,10 +118,12 @@ def run_with_arrivals(seed, wanted, deterministic=True, **config):
     for _ in range(4000):
         if pending and generator.random() < 0.5:
             request_id = pending.pop()
-            harness.ask(f'question {request_id}', max_tokens=3 + request_id % 7, request_id=request_id,
-                        task=TaskType(1 + request_id % 2), temperature=0.7 * (request_id % 3 == 0), seed=request_id)
+            harness.ask(f'question {request_id}', max_tokens=3 + request_id % 7,
+                        request_id=request_id, task=TaskType(1 + request_id % 2),
+                        temperature=0.7 * (request_id % 3 == 0), seed=request_id)
         if generator.random() < 0.3 and len(others) < 12:
-            others.append(harness.ask('other', max_tokens=generator.randint(1, 9), request_id=1000 + len(others)))
+            others.append(harness.ask('other', max_tokens=generator.randint(1, 9),
+                                      request_id=1000 + len(others)))
         if others and generator.random() < 0.2:
             harness.engine.cancel_text(generator.choice(others))
         harness.cycle()
@@ -136,7 +140,8 @@ def test_deterministic_mode_is_bit_identical_under_any_arrivals_joins_and_cancel
     together = run_with_arrivals(seed, wanted)
     for request_id in wanted:
         assert together.results[request_id].tokens == alone[request_id].results[request_id].tokens
-        for row, expected in zip(together.logits[request_id], alone[request_id].logits[request_id], strict=True):
+        for row, expected in zip(together.logits[request_id], alone[request_id].logits[request_id],
+                                 strict=True):
             assert torch.equal(row, expected)
 
 
@@ -187,7 +192,8 @@ def test_sixty_four_requests_each_equal_their_single_run():
         harness = record_logits(Harness(sensors=FakeSensors(2, num_observations=1)))
         harness.run_until(lambda: harness.chunks)
         for request_id in request_ids:
-            harness.ask(f'question {request_id}', max_tokens=lengths[request_id], request_id=request_id)
+            harness.ask(f'question {request_id}', max_tokens=lengths[request_id],
+                        request_id=request_id)
         return harness.finish_text()
 
     together = run(lengths)
@@ -197,7 +203,8 @@ def test_sixty_four_requests_each_equal_their_single_run():
 
 
 def test_requests_of_different_frames_decode_as_one_batch():
-    harness = Harness(sensors=FakeSensors(2), kv=KVConfig(text_prefix_max_age_s=0.0, max_live_prefixes=6))
+    harness = Harness(sensors=FakeSensors(2),
+                      kv=KVConfig(text_prefix_max_age_s=0.0, max_live_prefixes=6))
     for request_id in range(1, 4):
         harness.run(6)
         harness.ask(max_tokens=200, request_id=request_id)
@@ -213,7 +220,8 @@ def test_requests_of_different_frames_decode_as_one_batch():
 @pytest.mark.parametrize('kind', [UnitKind.TEXT_PREFILL, UnitKind.DECODE, UnitKind.HEAD, None])
 def test_cancel_at_every_kind_of_slice_returns_blocks_and_ends_once(kind):
     for victim in (1, 2, 3):
-        harness = record_logits(Harness(sensors=FakeSensors(2, num_observations=1), deterministic=True))
+        harness = record_logits(
+            Harness(sensors=FakeSensors(2, num_observations=1), deterministic=True))
         harness.run_until(lambda: harness.chunks)
         baseline = harness.engine.manager.pool.num_free
         harness.engine.scheduler._micro_slice_ns = 1  # one unit a slice

@@ -84,7 +84,8 @@ def test_order_is_prefix_then_dialogue_then_scene_graph():
     clock = ManualClock()
     works = [scene(clock), dialogue(clock), prefix(clock)]
     scheduler = make(clock)
-    assert [work.rank for work in scheduler.order(0, works)] == [Rank.PREFIX, Rank.DIALOGUE, Rank.SCENE_GRAPH]
+    assert [work.rank for work in scheduler.order(0, works)] == [
+        Rank.PREFIX, Rank.DIALOGUE, Rank.SCENE_GRAPH]
 
 
 def test_no_slice_starts_within_the_safety_threshold():
@@ -143,7 +144,8 @@ def test_under_saturating_prefill_dialogue_and_scene_graph_advance():
 def test_under_saturating_dialogue_the_scene_graph_meets_its_period():
     clock = ManualClock()
     scheduler = make(clock)
-    # An update of 4 prefill layers and 128 decode steps that ride in the batch: its own part is the prefill.
+    # An update of 4 prefill layers and 128 decode steps that ride in the batch: its own part is
+    # the prefill.
     works = [dialogue(clock), scene(clock, units=12)]
     run_ticks(scheduler, clock, works, 50)
     assert works[1].ran == 12
