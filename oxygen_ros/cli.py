@@ -12,7 +12,10 @@ from .errors import OxygenError
 COMMANDS = {
     'bench': ('oxygen_ros.bench.command', 'measure memory and speed'),
     'demo': ('oxygen_ros.demo.command',
-             'run cameras, node and client, and show what the node does'),}
+             'run cameras, node and client, and show what the node does'),
+    'monitor': ('oxygen_ros.rqt.monitor_command', 'watch latency in a window'),
+    'top': ('oxygen_ros.rqt.top_command', 'watch latency in a terminal'),
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,1 +1,1 @@
-"""The latency monitor: a plain Qt widget and a thin rqt plugin."""
+"""The latency monitor: a model without Qt, a plain widget, a thin rqt plugin, a terminal view."""

@@ -1,0 +1,1 @@
+"""What was measured, as pages and traces; the figures of ~/latency and their limits."""

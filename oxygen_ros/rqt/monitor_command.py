@@ -1,0 +1,78 @@
+"""`oxygen monitor`: the latency widget in a window of its own, without rqt."""
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+from ..errors import OxygenError
+
+if TYPE_CHECKING:
+    from rclpy.executors import Executor
+
+DEFAULT_TOPIC = '/oxygen/latency'
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command line."""
+    parser.add_argument('--topic', default=DEFAULT_TOPIC,
+                        help='topic of oxygen_ros/msg/LatencyReport (default: %(default)s)')
+
+
+def run(args: argparse.Namespace) -> int:
+    """Show the window until it is closed or Ctrl-C; return the exit status."""
+    _expect_display()
+    from ..nodes.transport import use_large_data_transport
+    use_large_data_transport()
+    import rclpy
+    from rclpy.executors import SingleThreadedExecutor
+    from rclpy.signals import SignalHandlerOptions
+
+    from .feed import WidgetFeed
+    from .latency_widget import LatencyWidget
+    from .qt import QtWidgets  # before ROS: without Qt the rest is of no use
+    application = QtWidgets.QApplication(sys.argv[:1])
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # Python runs it at the widget's next refresh, which is soon.
+        signal.signal(number, lambda *_: application.quit())
+    rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
+    node = rclpy.create_node(f'oxygen_monitor_{os.getpid()}')
+    executor = SingleThreadedExecutor()
+    executor.add_node(node)
+    thread = threading.Thread(target=_spin, args=(executor,), name='ros', daemon=True)
+    thread.start()
+    widget = LatencyWidget()
+    widget.restore({'topic': args.topic})
+    feed = WidgetFeed(node, widget)
+    widget.resize(1180, 820)
+    widget.show()
+    print(f'watching {widget.topic}; Ctrl-C or closing the window ends it', flush=True)
+    try:
+        application.exec_()
+    finally:
+        widget.stop()
+        feed.close()
+        executor.shutdown()
+        thread.join(2.0)
+        node.destroy_node()
+        rclpy.try_shutdown()
+    return 0
+
+
+def _spin(executor: Executor) -> None:
+    from rclpy.executors import ExternalShutdownException, ShutdownException
+    try:
+        executor.spin()
+    except (ExternalShutdownException, ShutdownException):
+        return
+
+
+def _expect_display() -> None:
+    """Qt itself would abort with a core dump."""
+    given = ('QT_QPA_PLATFORM', 'DISPLAY', 'WAYLAND_DISPLAY')
+    if sys.platform == 'linux' and not any(os.environ.get(name) for name in given):
+        raise OxygenError('display: expected DISPLAY or WAYLAND_DISPLAY, got neither; in a '
+                          'terminal use `oxygen top`')

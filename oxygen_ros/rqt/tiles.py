@@ -1,0 +1,75 @@
+"""The row of numbers above the plots."""
+from __future__ import annotations
+
+from typing import Any
+
+from ..report.thresholds import Level
+from . import colours
+from .figures import BY_FIELD, NOTHING
+from .history import Span
+from .qt import QtCore, QtGui, QtWidgets
+
+TILES = ('on_time_ratio', 'jitter_sd_ms', 'not_on_time', 'action_pass_p99_ms', 'ttft_ms',
+         'tokens_per_s', 'chunks_per_s', 'kv_reduction', 'camera_age_max_ms')
+
+
+class Tile(QtWidgets.QWidget):
+    """One figure: its value in large type over its name."""
+
+    def __init__(self, label: str, parent: Any = None) -> None:
+        super().__init__(parent)
+        self.value = QtWidgets.QLabel(NOTHING)
+        large = self.value.font()
+        large.setPointSizeF(large.pointSizeF() * 1.35)
+        large.setBold(True)
+        self.value.setFont(large)
+        self.level = Level.UNKNOWN
+        name = QtWidgets.QLabel(label)
+        faint = name.palette()
+        ink = faint.color(QtGui.QPalette.ColorRole.WindowText)
+        ink.setAlphaF(0.65)
+        faint.setColor(QtGui.QPalette.ColorRole.WindowText, ink)
+        name.setPalette(faint)
+        box = QtWidgets.QVBoxLayout(self)
+        box.setContentsMargins(2, 2, 2, 2)
+        box.setSpacing(0)
+        for text in (self.value, name):
+            text.setAlignment(QtCore.Qt.AlignmentFlag.AlignHCenter)
+            text.setMinimumWidth(1)  # in a narrow dock rather cut than forcing it wide
+            box.addWidget(text)
+
+    def show_value(self, text: str, level: Level) -> None:
+        """Show a value in the colour of its level; a good one in that of text."""
+        self.value.setText(text)
+        self.level = level
+        palette = self.palette()
+        if level is not Level.GOOD:
+            palette.setColor(QtGui.QPalette.ColorRole.WindowText,
+                             QtGui.QColor(colours.LEVELS[level]))
+        self.value.setPalette(palette)
+
+
+class TileRow(QtWidgets.QWidget):
+    """The figures that are looked at first."""
+
+    def __init__(self, parent: Any = None) -> None:
+        super().__init__(parent)
+        self.tiles = {field: Tile(BY_FIELD[field].label) for field in TILES}
+        row = QtWidgets.QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(2)
+        for tile in self.tiles.values():
+            row.addWidget(tile, 1)
+
+    def show_span(self, span: Span, known: bool) -> None:
+        """Show the newest report.
+
+        :param known: False: it says nothing about now (no report, or a stale one).
+        """
+        for field, tile in self.tiles.items():
+            if span.newest is None:
+                tile.show_value(NOTHING, Level.UNKNOWN)
+                continue
+            figure = BY_FIELD[field]
+            value = float(figure.values(span.rows[-1:])[0])
+            tile.show_value(figure.text(value), figure.level(value) if known else Level.UNKNOWN)
