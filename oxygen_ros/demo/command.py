@@ -1,10 +1,11 @@
-"""`oxygen demo`: from nothing to a running node, with a question, a scene graph and a table at the end."""
+"""`oxygen demo`: from nothing to a running node, a question, a scene graph and a table."""
 from __future__ import annotations
 
 import argparse
 import json
 import os
 from pathlib import Path
+import tempfile
 
 from ..errors import OxygenError
 from .figures import Figures, summarise
@@ -30,6 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help='older observations are not acted on (default: %(default)s)')
     parser.add_argument('--params-file', type=Path, metavar='YAML',
                         help='more parameters for the node')
+    parser.add_argument('--trace', type=Path, metavar='FILE',
+                        help='write the timeline of slices, passes and waits there, for Perfetto')
     parser.add_argument('--json', type=Path, metavar='FILE', help='write the figures there')
 
 
@@ -50,18 +53,30 @@ def run(args: argparse.Namespace) -> int:
     source_module, source_arguments, cameras, joints, transports = _source(args)
     # Imported after the environment is set: the middleware reads it when it is loaded.
     from ..nodes.demo_client import DemoPlan, run_client
-    with Children() as children:
+    with tempfile.TemporaryDirectory() as folder, Children() as children:
+        record = Path(folder) / 'run.json'
         children.start('camera source', source_module, source_arguments)
         children.start('node', 'oxygen_ros.nodes.oxygen_node',
-                       _node_arguments(args, cameras, joints, transports))
+                       _node_arguments(args, cameras, joints, transports, record))
         plan = DemoPlan(duration_s=args.duration, question=args.question, cameras=cameras,
                         max_observation_age_s=args.max_observation_age_ms * 1e-3)
         recording = run_client(plan, children.check)
+        if args.trace is not None:
+            _write_trace(args.trace, record)
     figures = summarise(recording)
     _print(figures)
     if args.json is not None:
         args.json.write_text(json.dumps(figures.to_json(), indent=2) + '\n')
     return 0
+
+
+def _write_trace(path: Path, record: Path) -> None:
+    import numpy as np
+
+    from ..report.perfetto import write_trace
+    rows = json.loads(record.read_text())['timeline']
+    write_trace(path, np.array(rows, dtype=np.int64).reshape(-1, 5))
+    print(f'{path}: open it at ui.perfetto.dev')
 
 
 def _check_before_start(args: argparse.Namespace) -> None:
@@ -70,8 +85,9 @@ def _check_before_start(args: argparse.Namespace) -> None:
         raise OxygenError(f'--model: expected one of {", ".join(model_names())}, got {args.model}')
     if args.params_file is not None and not args.params_file.is_file():
         raise OxygenError(f'--params-file: expected a YAML file, got {args.params_file}')
-    if args.json is not None and not args.json.resolve().parent.is_dir():
-        raise OxygenError(f'--json: expected a file in an existing folder, got {args.json}')
+    for option, path in (('--json', args.json), ('--trace', args.trace)):
+        if path is not None and not path.resolve().parent.is_dir():
+            raise OxygenError(f'{option}: expected a file in an existing folder, got {path}')
     if args.loop and args.bag is None:
         raise OxygenError('--loop: expected together with --bag, got it alone')
 
@@ -83,7 +99,8 @@ def _isolate() -> None:
     os.environ.setdefault('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
     if 'ROS_DOMAIN_ID' not in os.environ:
         os.environ['ROS_DOMAIN_ID'] = str(1 + os.getpid() % 100)
-        print(f'To look in from another terminal: export ROS_DOMAIN_ID={os.environ["ROS_DOMAIN_ID"]} '
+        print('To look in from another terminal: '
+              f'export ROS_DOMAIN_ID={os.environ["ROS_DOMAIN_ID"]} '
               'ROS_AUTOMATIC_DISCOVERY_RANGE=LOCALHOST', flush=True)
 
 
@@ -93,7 +110,8 @@ def _source(args: argparse.Namespace) -> tuple[str, list[str], tuple[str, ...], 
     if args.bag is None:
         arguments = ['--ros-args', '-p', _list('cameras', _GENERATED_CAMERAS),
                      '-p', f'instruction:={json.dumps(args.instruction)}']
-        return 'oxygen_ros.nodes.camera_source', arguments, _GENERATED_CAMERAS, _GENERATED_JOINTS, 'raw'
+        return ('oxygen_ros.nodes.camera_source', arguments, _GENERATED_CAMERAS, _GENERATED_JOINTS,
+                'raw')
     from ..replay.bag import open_bag
     from ..replay.layout import discover
     with open_bag(args.bag) as bag:
@@ -112,10 +130,12 @@ def _list(name: str, values: tuple[str, ...]) -> str:
 
 
 def _node_arguments(args: argparse.Namespace, cameras: tuple[str, ...], joints: tuple[str, ...],
-                    transports: str) -> list[str]:
+                    transports: str, record: Path) -> list[str]:
     parameters = [_list('cameras', cameras), _list('joints', joints),
                   f'image_transport:={transports}', f'model.name:={args.model}',
                   f'max_observation_age_ms:={args.max_observation_age_ms}', 'autostart:=false']
+    if args.trace is not None:
+        parameters.append(f'record_file:={record}')
     arguments = ['--ros-args']
     if args.params_file is not None:
         arguments += ['--params-file', str(args.params_file)]
@@ -130,9 +150,12 @@ def _print(figures: Figures) -> None:
     table = Table(title='oxygen demo', show_header=False)
     reasons = ', '.join(f'{reason} {count}'
                         for reason, count in sorted(figures.hold_reasons.items()))
-    ratio = 1.0 - figures.kv_bytes_shared / figures.kv_bytes_isolated if figures.kv_bytes_isolated else 0.0
-    ttft = 'none' if figures.ttft_ms is None else f'{figures.ttft_ms:.0f} ms (median, at the client)'
-    tokens = 'none' if figures.tokens_per_s is None else f'{figures.tokens_per_s:.0f} (while text was live)'
+    ratio = (1.0 - figures.kv_bytes_shared / figures.kv_bytes_isolated
+             if figures.kv_bytes_isolated else 0.0)
+    ttft = ('none' if figures.ttft_ms is None
+            else f'{figures.ttft_ms:.0f} ms (median, at the client)')
+    tokens = ('none' if figures.tokens_per_s is None
+              else f'{figures.tokens_per_s:.0f} (while text was live)')
     rows = [
         ('control ticks', f'{figures.ticks}'),
         ('on time', f'{100 * figures.on_time:.1f} % (within 2 ms, not held, fresh)'),

@@ -1,6 +1,7 @@
 """The ingest thread: from image messages to frames, the newest of each camera only."""
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 import threading
@@ -13,6 +14,9 @@ from ..ingest import decode_compressed, decode_image, ImageError, Latest
 from ..types import CameraFrame
 from .clocks import ClockBridge, ns_of
 from .faults import FaultLog
+
+
+_NUM_DURATIONS = 8192  # several minutes at 30 fps
 
 
 class ReceivedImage(NamedTuple):
@@ -46,6 +50,8 @@ class CameraInput:
     stamp_ns: int | None = None  # of the newest decoded image
     size: tuple[int, int] | None = None  # width and height of it (px)
     decode_ns: int = 0  # time that the newest one took
+    # From receipt to the finished frame, of the newest images.
+    ingest_ns: deque[int] = field(default_factory=lambda: deque(maxlen=_NUM_DURATIONS))
 
 
 class CameraIngest:
@@ -146,6 +152,7 @@ class CameraIngest:
         source.stamp_ns = stamp_ns
         source.size = (image.shape[1], image.shape[0])
         counts.decoded += 1
+        source.ingest_ns.append(time.monotonic_ns() - received.receipt_ns)
         self._put_frame(CameraFrame(source.name, stamp_ns, stamp_ns - received.offset_ns, image))
 
     def _stamp_ns(self, source: CameraInput, received: ReceivedImage) -> int:

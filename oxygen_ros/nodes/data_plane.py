@@ -31,6 +31,7 @@ from .engine_requests import EngineRequests
 from .faults import FaultLog
 from .joint_state_input import JointStateInput
 from .latency_publisher import LatencyPublisher
+from .run_record import write_run_record
 from .scene_graph_server import SceneGraphServer
 from .settings import NodeSettings
 from .target_publisher import TargetPublisher
@@ -63,6 +64,7 @@ class DataPlane:
         self._clock = ClockBridge(node.get_clock())
         self._entities: list[Subscription | Timer] = []
         self._num_faults_seen = 0
+        self._is_started = False
         if settings.num_threads:
             torch.set_num_threads(settings.num_threads)
         model = create_model(settings.model_name, **settings.model_options)
@@ -140,8 +142,8 @@ class DataPlane:
 
     @property
     def is_active(self) -> bool:
-        """Whether the tick runs."""
-        return self.runtime.tick_thread is not None
+        """Whether engine and tick run."""
+        return self._is_started
 
     def start(self) -> None:
         """Start engine, tick and ingest."""
@@ -151,9 +153,12 @@ class DataPlane:
         self.runtime.activate()
         self._dialogue.start(self.requests, self.settings.dialogue)
         self._scene.start(self.requests)
+        self._is_started = True
 
     def stop(self, reason: str = hold_reasons.DEACTIVATED, timeout_s: float = 5.0) -> bool:
         """Hold, stop everything and end every request; False: the engine did not stop in time."""
+        was_active = self._is_started
+        self._is_started = False
         self._dialogue.stop()
         self._scene.stop()
         stopped = self.runtime.deactivate(reason, timeout_s)
@@ -161,6 +166,11 @@ class DataPlane:
         self.runtime.arming.disarm()
         self.drain()
         self.requests.fail_all('the engine has stopped')
+        if was_active and self.settings.record_file:
+            try:
+                write_run_record(self.settings.record_file, self.runtime, self._ingest)
+            except OSError as error:
+                self._node.get_logger().error(f'record_file: {error}')
         return stopped
 
     def destroy(self) -> None:

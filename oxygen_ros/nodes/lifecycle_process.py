@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+import gc
 import os
 import signal
 import sys
@@ -47,6 +48,7 @@ def run_lifecycle_node(name: str, make_node: Callable[[], LifecycleNode],
     process.run()
     for number, handler in handlers.items():
         signal.signal(number, handler)
+    gc.freeze()  # the interpreter's end would search all of torch for garbage: half a second
     return process.status
 
 

@@ -23,11 +23,17 @@ PARAMETERS: tuple[ParameterSpec, ...] = (
     ParameterSpec('batching', 'cross_frame',
                   'Which text requests share a decode step', choices=('cross_frame', 'none')),
 
+    ParameterSpec('record_file', '',
+                  'At deactivation, write the timeline of the engine and the fate of the images '
+                  'there (JSON); empty: do not'),
+
     ParameterSpec('model.name', 'tiny', 'Model by name'),
     ParameterSpec('model.device', 'auto', 'auto (a GPU where there is one), cpu, cuda or cuda:N'),
     ParameterSpec('model.dtype', 'float32',
                   'Type of weights and KV cache', choices=('float32', 'bfloat16')),
     ParameterSpec('model.seed', 0, 'Seed of random weights', low=0),
+    ParameterSpec('model.image_px', 112,
+                  "Side of the vision tower's input (tiny model); a multiple of 14", 'px', 14, 1120),
     ParameterSpec('model.action_dt_s', 0.02, 'Time between two steps of a chunk', 's', 0.001, 1.0),
     ParameterSpec('model.prefix_scope', 'observation',
                   'What the shared prefix holds', choices=('observation', 'observation+prompt')),
@@ -52,6 +58,9 @@ PARAMETERS: tuple[ParameterSpec, ...] = (
     ParameterSpec('actuation.mode', 'position',
                   'What a target means: position or velocity; effort is refused, since an arm '
                   'cannot be held by it'),
+    ParameterSpec('actuation.publish', 'tick',
+                  "Who gives out targets: the tick's own thread, or, as an unmanaged baseline, the "
+                  'engine as it finishes', choices=('tick', 'engine')),
     ParameterSpec('actuation.blend_s', 0.1,
                   'Longest fade from one chunk to the next', 's', 0.0, 5.0),
     ParameterSpec('actuation.activation_ramp_s', 1.0,
@@ -87,7 +96,7 @@ PARAMETERS: tuple[ParameterSpec, ...] = (
     ParameterSpec('kv.sharing', 'shared',
                   'Who reads a prefix: every task, or its own task alone',
                   choices=('shared', 'isolated')),
-    ParameterSpec('kv.block_size', 16, 'Size of a KV block', 'tokens', 1, 1024),
+    ParameterSpec('kv.block_size', 8, 'Size of a KV block', 'tokens', 1, 1024),
     ParameterSpec('kv.max_live_prefixes', 4, 'Prefixes in memory at one time', low=2, high=64),
     ParameterSpec('kv.num_text_blocks', 256, 'Blocks for text', low=1, high=1_000_000),
     ParameterSpec('kv.text_prefix_max_age_s', 0.5,

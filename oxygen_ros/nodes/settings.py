@@ -16,7 +16,7 @@ from ..memory.scene_grammar import SceneFormat
 from ..memory.scene_graph import GraphRules
 from ..memory.vocabulary import load_vocabulary, SceneVocabulary
 from ..models import model_names, ModelOptions
-from ..runtime.runtime import RuntimeConfig
+from ..runtime.runtime import Publish, RuntimeConfig
 from ..runtime.sensor_hub import SensorConfig
 from .parameter_spec import Value
 from .parameters import ParameterError
@@ -63,6 +63,7 @@ class NodeSettings:
     model_name: str
     model_options: dict[str, Any]
     num_threads: int
+    record_file: str  # empty: none
     runtime: RuntimeConfig
     dialogue: DialogueSettings
     memory: MemorySettings
@@ -95,7 +96,8 @@ def make_settings(values: Mapping[str, Value]) -> NodeSettings:
             joints=joints, image_transport=reader['image_transport'],
             future_tolerance_s=reader['sensors.future_tolerance_s'],
             model_name=name, model_options=options,
-            num_threads=reader['engine.num_threads'], runtime=_runtime(reader, len(joints)),
+            num_threads=reader['engine.num_threads'], record_file=reader['record_file'],
+            runtime=_runtime(reader, len(joints)),
             dialogue=_fields(reader, 'dialogue', DialogueSettings), memory=_memory(reader),
             diagnostics=DiagnosticLimits(
                 reader['diagnostics.max_jitter_p99_ms'], reader['diagnostics.max_held_ratio'],
@@ -124,7 +126,7 @@ def _fields(reader: Mapping[str, Any], group: str, cls: type[Any], **more: Any) 
 
 def _model_options(reader: Mapping[str, Any], num_joints: int) -> dict[str, Any]:
     options = {name: reader[f'model.{name}'] for name in (
-        'device', 'dtype', 'seed', 'action_dt_s', 'prefix_scope', 'num_kv_heads',
+        'device', 'dtype', 'seed', 'image_px', 'action_dt_s', 'prefix_scope', 'num_kv_heads',
         'num_denoising_steps')}
     return {**options, 'num_cameras': len(_names(reader, 'cameras')), 'num_joints': num_joints}
 
@@ -134,7 +136,8 @@ def _runtime(reader: Mapping[str, Any], num_joints: int) -> RuntimeConfig:
         sensors=_fields(reader, 'sensors', SensorConfig, cameras=_names(reader, 'cameras'),
                         optional_cameras=_names(reader, 'optional_cameras')),
         tick=tick_config(reader, num_joints), limits=joint_limits(reader, num_joints),
-        engine=_engine(reader), blend_s=reader['actuation.blend_s'], realtime=_realtime(reader))
+        publish=Publish(reader['actuation.publish']), engine=_engine(reader),
+        blend_s=reader['actuation.blend_s'], realtime=_realtime(reader))
 
 
 def tick_config(reader: Mapping[str, Any], num_joints: int) -> TickConfig:
