@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent
 
 
 def ros_prefix() -> Path:
-    """Return the prefix under which the ROS wheels lie (pip's build overlay, or the environment)."""
+    """Return the prefix that the ROS wheels lie under (pip's build overlay or environment)."""
     for path in sys.path:
         if (Path(path) / 'rosidl_generator_py').is_dir():
             return Path(path).parents[2]
@@ -43,7 +43,8 @@ class BuildInterfaces(build_ext):
             check=True, env=env)
         subprocess.run(['cmake', '--build', str(build), '--target', 'install'], check=True,
                        env=env)
-        site = Path('lib', 'python%d.%d' % sys.version_info[:2], 'site-packages')
+        python = f'python{sys.version_info.major}.{sys.version_info.minor}'
+        site = Path('lib', python, 'site-packages')
         files = self.distribution.data_files = []
         for path in sorted(p for p in stage.rglob('*') if p.is_file()):
             place = path.relative_to(stage)

@@ -1,4 +1,4 @@
-"""The base of all errors that are the caller's to mend; each says what was expected and what came."""
+"""The base of all errors that are the caller's to mend; each says what was expected and got."""
 
 
 class OxygenError(Exception):

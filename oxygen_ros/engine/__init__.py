@@ -1,1 +1,4 @@
-"""The shared-prefix engine: paged KV cache, heterogeneous paged attention, scheduler. Torch; no ROS, no threads."""
+"""The shared-prefix engine: paged KV cache, heterogeneous paged attention, scheduler.
+
+Torch only; no ROS, no threads.
+"""

@@ -1,4 +1,4 @@
-"""The action task: its context on the newest complete prefix, when a pass is due, and the pass itself."""
+"""The action task: its context on the newest complete prefix, when a pass is due, the pass."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -115,7 +115,7 @@ class ActionRunner:
         self._due_ns = start_ns
 
     def replace(self, ready: ReadyAction | None) -> None:
-        """Serve passes from a new context; the former gives its pages and its prefix back at once."""
+        """Serve passes from a new context; the former gives its pages and prefix back at once."""
         if self._ready is not None:
             self._ready.context.release()
         self._ready = ready

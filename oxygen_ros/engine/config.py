@@ -1,4 +1,7 @@
-"""Settings of the engine: frozen, checked once. The benchmark's baselines are settings too, not other code."""
+"""Settings of the engine: frozen, checked once.
+
+The baselines of the benchmark are settings too, not other code.
+"""
 from __future__ import annotations
 
 from dataclasses import dataclass, field

@@ -16,7 +16,7 @@ class TokenConstraint(Protocol):
         ...
 
     def allowed(self) -> NDArray[np.bool_]:
-        """Return which tokens may come next: [vocab_size] bool, at least one True unless complete."""
+        """Return which tokens may come next: [vocab_size] bool, one True at least, or complete."""
         ...
 
     def advance(self, token: int) -> None:

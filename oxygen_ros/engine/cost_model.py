@@ -1,4 +1,4 @@
-"""What a unit of work will cost: measured online, or a fixed table for schedules that repeat exactly."""
+"""What a unit of work will cost: measured online, or a table for schedules that repeat."""
 from __future__ import annotations
 
 from bisect import bisect_left, insort

@@ -1,4 +1,4 @@
-"""The batched decode step: all live text requests, each on its own prefix, one token further together (R8)."""
+"""The batched decode step: all live text requests, each on its own prefix, one token on."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -40,7 +40,7 @@ class DecodeStep:
         self._attend: Attend = self._runner.attend(self._runner.plan(spans))
 
     def remove(self, request: TextRequest) -> None:
-        """Take one request out; the others keep their hidden state and go on from the same layer."""
+        """Take one request out; the others keep their hidden state and go on at the same layer."""
         row = self.requests.index(request)
         del self.requests[row]
         if self.requests:

@@ -1,4 +1,4 @@
-"""The unmanaged baseline: work in order of arrival, each run to completion, whatever is due meanwhile."""
+"""The unmanaged baseline: work in order of arrival, each run to completion."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence

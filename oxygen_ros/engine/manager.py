@@ -1,4 +1,4 @@
-"""The KV cache manager: shared prefixes registered once, contexts of tasks bound to them (R12)."""
+"""The KV cache manager: shared prefixes registered once, contexts of tasks bound to them."""
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -128,7 +128,7 @@ class KVCacheManager:
         builder.closed = True
 
     def register_immutable_prefix(self, builder: PrefixBuilder, now_ns: int) -> Prefix:
-        """Make a finished prefix immutable and the newest one (R1, R12).
+        """Make a finished prefix immutable and the newest one.
 
         :raises PrefixImmutableError: it was registered or abandoned before.
         """
@@ -169,7 +169,7 @@ class KVCacheManager:
             self._holders[prefix.slot] = None
 
     def bind_context(self, task: TaskType, prefix: Prefix, now_ns: int) -> Context:
-        """Bind a task to a registered prefix (R2, R12).
+        """Bind a task to a registered prefix.
 
         An action gets its run, which never fails up to the reserve; text starts without blocks.
 

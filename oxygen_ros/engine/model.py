@@ -68,7 +68,10 @@ class VLAModel(Protocol):
 
     def run_text_layer(self, layer: int, hidden: Tensor, positions: Tensor,
                        attend: Attend) -> Tensor:
-        """Run one layer for tokens of a text request; as `run_layer`, with text adapters where there are any."""
+        """Run one layer for tokens of a text request, with text adapters where there are any.
+
+        Otherwise as `run_layer`.
+        """
         ...
 
     def logits(self, hidden: Tensor) -> Tensor:
@@ -89,7 +92,7 @@ class VLAModel(Protocol):
         ...
 
     def prepare_action(self, action: ActionPass, shared: object, attend: Attend) -> None:
-        """Run the `spec.action_head_tokens` first tokens of the suffix, once a pass, before the steps.
+        """Run the `spec.action_head_tokens` first tokens of the suffix, once a pass, before all.
 
         :param shared: what `prepare_prefix` returned; one pass at a time may use it.
         :param attend: causal over the prefix and the head tokens; only called if there are any.
@@ -97,7 +100,7 @@ class VLAModel(Protocol):
         ...
 
     def denoise_step(self, action: ActionPass, step: int, attend: Attend) -> None:
-        """Advance the pass by one Euler step; `attend` is for the suffix without its head tokens."""
+        """Advance the pass by one Euler step; `attend` is for the suffix without its head."""
         ...
 
     def finish_action(self, action: ActionPass) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Model and pages joined: runs vision, layers and heads for spans of tokens, and counts what it runs."""
+"""Model and pages joined: runs vision, layers and heads for spans of tokens, and counts them."""
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Building a perceptual prefix in slices: each camera through vision, then the prefill layer by layer."""
+"""Building a perceptual prefix in slices: cameras through vision, then prefill by layers."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -35,7 +35,7 @@ class FeatureCache:
             self._features[key[0]] = (key, features)
 
     def clear(self) -> None:
-        """Forget all: the cameras' clocks jumped, so that a stamp may come again with other pixels."""
+        """Forget all: clocks of cameras jumped, so a stamp may come again with other pixels."""
         self._features.clear()
 
 

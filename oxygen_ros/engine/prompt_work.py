@@ -1,4 +1,7 @@
-"""Prefilling a private prompt after a prefix, layer by layer: the action's own instruction, or a text request's seed."""
+"""Prefilling a private prompt after a prefix, layer by layer.
+
+The prompt is the action's own instruction or the seed of a text request.
+"""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -12,7 +15,7 @@ from .work import Rank, UnitKey, UnitKind
 
 
 class PromptWork:
-    """The work from prompt tokens to their K/V in the context's own pages, causal after the prefix.
+    """From prompt tokens to their K/V in the context's own pages, causal after the prefix.
 
     :param kind: what its layers count as.
     :param complete: called once after the last layer with the last token's hidden state [1,

@@ -49,7 +49,7 @@ class TextRequest:
 
     @property
     def prefill_tokens(self) -> tuple[int, ...]:
-        """Tokens whose K/V must stand before the next one is sampled: the prompt, and after a preemption its text."""
+        """Tokens whose K/V must stand before the next: the prompt, after a preemption the text."""
         return (*self.prompt_tokens, *self.tokens)
 
     @property

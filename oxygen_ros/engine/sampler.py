@@ -61,7 +61,7 @@ def sample_token(logits: Tensor, params: SamplingParams, step: int,
 
 def sample_tokens(logits: Tensor, params: list[SamplingParams], steps: list[int],
                   constraints: list[TokenConstraint | None]) -> list[int]:
-    """Choose one token for each row of logits [num_rows, vocab_size]; plain greedy rows share one argmax."""
+    """Choose a token for each row of logits [num_rows, vocab_size]; one argmax for greedy ones."""
     plain = [p.temperature == 0.0 and c is None for p, c in zip(params, constraints)]
     greedy = logits.argmax(dim=-1).tolist() if any(plain) else []
     return [greedy[row] if plain[row] else sample_token(logits[row], params[row], steps[row],

@@ -45,7 +45,7 @@ class SchedulerConfig:
 
 
 class Scheduler:
-    """Priority slicing: prefix > dialogue > scene graph, with ageing, in slices that end before the deadline.
+    """Priority slicing: prefix > dialogue > scene graph, with ageing, slices within deadlines.
 
     Rules, in this order:
 
@@ -135,7 +135,7 @@ class Scheduler:
 
     def run_slices(self, deadline_ns: int, ready: Callable[[], Sequence[Work]],
                    interrupted: Callable[[], bool]) -> int:
-        """Run slices until the deadline is near, nothing is ready, or `interrupted()`; return their number.
+        """Run slices until the deadline is near, nothing is ready or `interrupted()`; count them.
 
         :param ready: called before each slice; may look at the inbox first.
         :param interrupted: True when something more urgent came up (an action became due, or a

@@ -1,4 +1,4 @@
-"""What ran when: a ring buffer of slices, action passes and waits, cheap enough to be always on."""
+"""What ran when: a ring buffer of slices, action passes and waits, cheap enough to stay on."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -50,13 +50,13 @@ class Timeline:
         self._written = 0
 
     def newest(self, num_events: int) -> np.ndarray:
-        """Return the last entries, oldest first: at most [num_events, 5] int64, as in `snapshot`."""
+        """Return the last entries, oldest first: at most [num_events, 5] int64, see `snapshot`."""
         written = self._written
         first = max(0, written - min(num_events, len(self._rows)))
         return self._rows[np.arange(first, written) % len(self._rows)]
 
     def snapshot(self) -> np.ndarray:
-        """Return the entries, oldest first: [num_events, 5] int64 (kind, start, end, units, detail)."""
+        """Return [num_events, 5] int64, oldest first: kind, start, end, units, detail."""
         if self._written <= len(self._rows):
             return self._rows[:self._written].copy()
         first = self._written % len(self._rows)

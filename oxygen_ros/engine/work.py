@@ -1,4 +1,4 @@
-"""Sliceable work: what the scheduler may start, stop after any unit, and continue with nothing recomputed.
+"""Sliceable work: may be stopped after any unit and continued with nothing recomputed.
 
 A unit is the smallest piece that runs without a look at the clock: one camera through the vision
 tower, one layer of a prefill or of the batched decode step, the output head with sampling. Between

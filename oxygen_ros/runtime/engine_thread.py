@@ -52,7 +52,7 @@ class EngineThread:
         self._thread.start()
 
     def stop(self, timeout_s: float = 5.0) -> bool:
-        """Stop at the next slice border and give every page back; False: it did not stop in time."""
+        """Stop at the next slice border, give every page back; False: it did not stop in time."""
         if self._thread is None:
             return True
         self._stop.set()
@@ -86,7 +86,7 @@ class EngineThread:
             self._wake.clear()
             try:
                 worked = engine.run_cycle(now_ns, engine.action.deadline_ns(now_ns))
-            except Exception:
+            except Exception:  # noqa: B902, BLE001 reported, and there is a budget
                 if not self._recover():
                     break
                 continue
@@ -95,7 +95,7 @@ class EngineThread:
                 self._wake.wait(max(0.0, (engine.action.deadline_ns(now_ns) - now_ns) * 1e-9))
         try:
             engine.stop()
-        except Exception:
+        except Exception:  # noqa: B902, BLE001 reported
             self._report()
 
     def _report(self) -> None:
@@ -110,7 +110,7 @@ class EngineThread:
         try:
             self._engine.stop()
             self._engine.check_integrity()
-        except Exception:
+        except Exception:  # noqa: B902, BLE001 reported
             self._report()
             self.failed = True
         full = len(self._fault_times_ns) == _FAULT_BUDGET

@@ -1,4 +1,4 @@
-"""Everything that runs on the robot except ROS: engine thread, tick, chunk buffer, sensors; the node only adds I/O."""
+"""All that runs on the robot except ROS: engine thread, tick, chunk buffer, sensors."""
 from __future__ import annotations
 
 from collections import deque
@@ -97,7 +97,10 @@ class Runtime:
     # Life.
 
     def activate(self) -> None:
-        """Start the engine and the tick; the first targets start from the measured joints, all counts from zero."""
+        """Start the engine and the tick.
+
+        The first targets start from the measured joints, all counts from zero.
+        """
         self._outbox.clear()
         self.engine.reset_statistics()
         self.sensors.restart()
@@ -115,7 +118,7 @@ class Runtime:
             self.realtime_report = RealtimeReport((*self.realtime_report.items, *thread_items))
 
     def _apply_process_settings(self) -> RealtimeSettings | None:
-        """Apply what concerns the whole process before the first deadline is set: it takes longer than a tick.
+        """Apply what concerns the whole process, before the first deadline: it outlasts a tick.
 
         Return what is left for the tick's own thread.
         """
@@ -128,7 +131,7 @@ class Runtime:
         return replace(settings, lock_memory=False, freeze_gc=False, disable_gc=False)
 
     def deactivate(self, reason: str = hold_reasons.DEACTIVATED, timeout_s: float = 5.0) -> bool:
-        """Stop the tick, give out a last target that holds, stop the engine; every live request ends.
+        """Stop the tick, hold by a last target, stop the engine; every live request ends.
 
         :param reason: of the hold.
         :return: False: the engine did not stop in time.
@@ -160,7 +163,7 @@ class Runtime:
         return self._engine_thread
 
     def _publish_from_engine(self) -> None:
-        """Give out the target of the period at hand, as late as the engine comes to it; engine thread."""
+        """Give out the target of this period, as late as the engine comes to it; engine thread."""
         now_ns = time.monotonic_ns()
         tick = max(0, (now_ns - self.started_ns) // self.config.tick.period_ns)
         self._run_tick(self.started_ns + tick * self.config.tick.period_ns, tick)
@@ -221,7 +224,10 @@ class Runtime:
         self._engine_thread.post(command)
 
     def memory_report(self) -> MemoryReport:
-        """Return how the KV cache is used; read without a lock, so counts may be of two neighbouring moments."""
+        """Return how the KV cache is used.
+
+        Read without a lock: counts may be of two neighbouring moments.
+        """
         return memory_report(self.engine.manager, time.monotonic_ns())
 
 

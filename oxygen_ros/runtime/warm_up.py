@@ -59,7 +59,8 @@ def warm_up(engine: Engine, cameras: Sequence[str], num_joints: int) -> float:
                 # Negative ids: none of them is ever a real request's.
                 engine.submit_text(-1 - request, task, 'warm up',
                                    SamplingParams(max_tokens=_TEXT_TOKENS))
-            while engine.text.num_live or sensors.num_observations < sensors.wanted or engine.is_building:
+            while (engine.text.num_live or engine.is_building
+                   or sensors.num_observations < sensors.wanted):
                 now_ns = time.monotonic_ns()
                 engine.run_cycle(now_ns, now_ns + 1_000_000_000)
             engine.action.align(time.monotonic_ns())

@@ -32,7 +32,7 @@ def record_logits(harness):
 
 
 def equal_up_to_ties(ours, alone):
-    """Guarantee (c): logits within 1e-4 and equal tokens, up to the first step whose top two nearly tie."""
+    """Guarantee (c): logits within 1e-4, tokens equal up to the first step whose top two tie."""
     for step, (row, expected) in enumerate(zip(ours.rows, alone.rows)):
         assert (row - expected).abs().max() < 1e-4, step
         top = expected.topk(2).values
@@ -73,8 +73,13 @@ def same_batch_run(cut_seed):
         harness.ask(f'question {request_id}', max_tokens=24, request_id=request_id)
     # No step begins before all three prompts stand, so that every run decodes the same batches.
     decodable = harness.engine.text._decodable
-    harness.engine.text._decodable = lambda: decodable() if not harness.engine.text._prompts and all(
-        request.tokens for request in harness.engine.text.live()) else []
+
+    def decodable_once_all_prompts_stand():
+        text = harness.engine.text
+        ready = not text._prompts and all(request.tokens for request in text.live())
+        return decodable() if ready else []
+
+    harness.engine.text._decodable = decodable_once_all_prompts_stand
     harness.engine.text._decode._ready = harness.engine.text._decodable
     harness.finish_text()
     return harness
@@ -101,12 +106,12 @@ def test_suspend_and_resume_with_the_same_batch_is_bit_identical_and_recomputes_
 
 
 def chunk_key(chunk):
-    """What an action depends on: the prefix, the state's stamp and the noise (keyed by the observation)."""
+    """What an action depends on: prefix, stamp of the state, noise (keyed by the observation)."""
     return chunk.provenance.observation_id, chunk.provenance.state_stamp_ns
 
 
 def run_with_arrivals(seed, wanted, deterministic=True, **config):
-    """Requests 1.. with fixed prompts on frame 1, among random others that join, leave and are cancelled."""
+    """Requests 1.. with fixed prompts on frame 1, among others that join, leave, are cancelled."""
     generator = random.Random(seed)
     harness = record_logits(Harness(sensors=FakeSensors(2, num_observations=1),
                                     deterministic=deterministic, **config))
@@ -218,38 +223,38 @@ def test_requests_of_different_frames_decode_as_one_batch():
 
 
 @pytest.mark.parametrize('kind', [UnitKind.TEXT_PREFILL, UnitKind.DECODE, UnitKind.HEAD, None])
-def test_cancel_at_every_kind_of_slice_returns_blocks_and_ends_once(kind):
-    for victim in (1, 2, 3):
-        harness = record_logits(
-            Harness(sensors=FakeSensors(2, num_observations=1), deterministic=True))
-        harness.run_until(lambda: harness.chunks)
-        baseline = harness.engine.manager.pool.num_free
-        harness.engine.scheduler._micro_slice_ns = 1  # one unit a slice
-        for request_id in (1, 2, 3):
-            harness.ask(f'question {request_id}', max_tokens=6, request_id=request_id)
-        seen = []
+@pytest.mark.parametrize('victim', [1, 2, 3])
+def test_cancel_at_every_kind_of_slice_returns_blocks_and_ends_once(kind, victim):
+    harness = record_logits(
+        Harness(sensors=FakeSensors(2, num_observations=1), deterministic=True))
+    harness.run_until(lambda: harness.chunks)
+    baseline = harness.engine.manager.pool.num_free
+    harness.engine.scheduler._micro_slice_ns = 1  # one unit a slice
+    for request_id in (1, 2, 3):
+        harness.ask(f'question {request_id}', max_tokens=6, request_id=request_id)
+    seen = []
 
-        def look():
-            for work in harness.engine.text.works(harness.clock.now_ns()):
-                unit = work.next_unit()
-                if unit is not None and unit.kind is kind and not seen:
-                    seen.append(unit)
-                    assert harness.engine.cancel_text(victim)
-                    assert not harness.engine.cancel_text(victim)
+    def look():
+        for work in harness.engine.text.works(harness.clock.now_ns()):
+            unit = work.next_unit()
+            if unit is not None and unit.kind is kind and not seen:
+                seen.append(unit)
+                assert harness.engine.cancel_text(victim)
+                assert not harness.engine.cancel_text(victim)
 
-        if kind is None:
-            harness.engine.cancel_text(victim)
-        else:
-            harness.on_poll = look
-        harness.finish_text()
-        assert kind is None or seen
-        assert harness.results[victim].finish_reason is FinishReason.CANCELLED
-        results = [event for event in harness.events if type(event).__name__ == 'TextResult']
-        assert sorted(result.request_id for result in results) == [1, 2, 3]
-        assert harness.engine.manager.pool.num_free == baseline
-        for other in {1, 2, 3} - {victim}:
-            assert harness.results[other].finish_reason is FinishReason.LENGTH
-            assert harness.results[other].tokens == alone_tokens(other)
+    if kind is None:
+        harness.engine.cancel_text(victim)
+    else:
+        harness.on_poll = look
+    harness.finish_text()
+    assert kind is None or seen
+    assert harness.results[victim].finish_reason is FinishReason.CANCELLED
+    results = [event for event in harness.events if type(event).__name__ == 'TextResult']
+    assert sorted(result.request_id for result in results) == [1, 2, 3]
+    assert harness.engine.manager.pool.num_free == baseline
+    for other in {1, 2, 3} - {victim}:
+        assert harness.results[other].finish_reason is FinishReason.LENGTH
+        assert harness.results[other].tokens == alone_tokens(other)
 
 
 _ALONE = {}

@@ -20,7 +20,7 @@ INSTRUCTION = 'put the cup down'
 
 
 def run_frame(scope=PrefixScope.OBSERVATION, num_kv_heads=1, patch=None, **config):
-    """One observation, one action pass, a dialogue and a scene-graph request; logits are recorded."""
+    """One observation, one action pass, a dialogue, a scene-graph request; logits recorded."""
     model = tiny(2, scope, num_kv_heads)
     sensors = FakeSensors(2, num_observations=1)
     sensors.patch = patch
@@ -101,7 +101,8 @@ def test_one_prefill_serves_three_tasks_and_isolated_caches_take_three():
 
 def test_each_image_is_encoded_once_per_observation():
     harness = Harness(sensors=FakeSensors(2, num_observations=5)).run(60)
-    assert harness.engine.counters.images_encoded == 2 * harness.engine.counters.observations_started
+    counters = harness.engine.counters
+    assert counters.images_encoded == 2 * counters.observations_started
 
 
 def test_a_camera_whose_image_has_not_changed_is_not_encoded_again():
