@@ -11,7 +11,15 @@ from ..engine.cost_model import CostModel, TableCostModel
 from ..engine.engine import Engine, EngineEvent
 from ..engine.model import VLAModel
 from ..engine.work import UnitKey, UnitKind
-from ..types import ActionChunk, CameraFrame, Observation, RobotState, SamplingParams, TaskType, TextResult
+from ..types import (
+    ActionChunk,
+    CameraFrame,
+    Observation,
+    RobotState,
+    SamplingParams,
+    TaskType,
+    TextResult,
+)
 
 MS = 1_000_000
 PERIOD_NS = 20 * MS

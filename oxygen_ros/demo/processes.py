@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+import os
 import signal
 import subprocess
 import sys
@@ -28,10 +29,15 @@ class Children:
     def __exit__(self, *exc: object) -> None:
         self.stop()
 
-    def start(self, name: str, module: str, arguments: Sequence[str]) -> None:
-        """Start `python -m module arguments`."""
-        command = [sys.executable, '-m', module, *arguments]
-        self._processes.append((name, subprocess.Popen(command, start_new_session=True)))
+    def start(self, name: str, module: str, arguments: Sequence[str], cpu: int | None = None) -> None:
+        """Start `python -m module arguments`.
+
+        :param cpu: the one core it may use; None: all.
+        """
+        process = subprocess.Popen([sys.executable, '-m', module, *arguments], start_new_session=True)
+        if cpu is not None:
+            os.sched_setaffinity(process.pid, {cpu})
+        self._processes.append((name, process))
 
     def check(self) -> None:
         """Raise if one has ended; its own line on stderr says why."""
