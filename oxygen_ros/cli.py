@@ -13,7 +13,13 @@ COMMANDS = {
     'bench': ('oxygen_ros.bench.command', 'measure memory and speed'),
     'demo': ('oxygen_ros.demo.command',
              'run cameras, node and client, and show what the node does'),
+    'inspect': ('oxygen_ros.commands.inspect', 'say what a checkpoint holds and lacks'),
+    'make-checkpoint': ('oxygen_ros.commands.make_checkpoint',
+                        'write a small random checkpoint in the real layout'),
     'monitor': ('oxygen_ros.rqt.monitor_command', 'watch latency in a window'),
+    'report': ('oxygen_ros.report.command', 'a page of plots from a recording or a benchmark'),
+    'parity': ('oxygen_ros.commands.parity', 'compare a checkpoint with its original'),
+    'plan': ('oxygen_ros.commands.plan', 'estimate memory, times and cost on a board'),
     'top': ('oxygen_ros.rqt.top_command', 'watch latency in a terminal'),
 }
 

@@ -1,7 +1,7 @@
 """Colours that are told apart by everyone, on light and on dark ground."""
 from __future__ import annotations
 
-from ..report.thresholds import Level
+from .thresholds import Level
 
 BLUE = '#3b82d6'
 ORANGE = '#e08a1e'

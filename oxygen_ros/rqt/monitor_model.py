@@ -47,5 +47,7 @@ class MonitorModel:
         if feed is Feed.STALE:
             return f'stale: no report for {self.history.silence_s():.0f} s'
         times_s = self.history.span(2.0).times_s
-        line = f'live, {len(times_s) / 2.0:.0f} reports/s'
+        line = 'live'
+        if len(times_s) > 1:
+            line += f', {(len(times_s) - 1) / (times_s[-1] - times_s[0]):.0f} reports/s'
         return f'paused ({line})' if self.paused else line

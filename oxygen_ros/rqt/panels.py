@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
+from ..report import colours
 from ..report.latency_fields import growth
 from ..report.thresholds import judge, Level, THRESHOLDS
-from . import colours
 from .figures import BY_FIELD, column, milliseconds, not_on_time, percent, size
 from .history import Float64Array, Span
 from .plot_data import Plot, Series, Style

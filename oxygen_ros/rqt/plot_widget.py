@@ -3,8 +3,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..report import colours
 from ..report.thresholds import Level
-from . import colours
 from .plot_data import Plot
 from .plot_painter import PlotPainter
 from .qt import QtCore, QtGui, QtWidgets

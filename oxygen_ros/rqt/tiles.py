@@ -3,8 +3,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..report import colours
 from ..report.thresholds import Level
-from . import colours
 from .figures import BY_FIELD, NOTHING
 from .history import Span
 from .qt import QtCore, QtGui, QtWidgets

@@ -4,8 +4,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from ..report import colours
 from ..report.thresholds import Level
-from . import colours
 from .history import Feed
 from .monitor_model import DEFAULT_WINDOW_S, WINDOWS_S
 from .qt import QtWidgets, Signal

@@ -1,0 +1,93 @@
+"""The project's claims beside the figures that were measured."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from .bench_figures import LOADS
+
+
+class Verdict(Enum):
+    """What a figure says about a claim."""
+
+    MET = 'met'
+    NOT_MET = 'not met'
+    NO_FIGURE = 'no figure'
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One claim and where its figure is found; the first name that has a figure counts."""
+
+    requirement: str
+    what: str
+    claimed: str
+    names: tuple[str, ...]
+    limit: float
+    unit: str
+    at_most: bool  # False: at least
+    scale: float = 1.0  # from the figure to the unit
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A claim and what was found."""
+
+    claim: Claim
+    name: str  # of the figure; empty: none
+    value: float | None
+    verdict: Verdict
+
+    @property
+    def text(self) -> str:
+        """The figure with its unit."""
+        if self.value is None:
+            return ''
+        return f'{self.value * self.claim.scale:.4g} {self.claim.unit}'.strip()
+
+
+def _under(pattern: str) -> tuple[str, ...]:
+    """Return the names of a figure, the heaviest load first, a recording last."""
+    return (*(pattern.format(load=load) for load in reversed(LOADS)),
+            pattern.format(load='recorded').replace('.recorded.full.', '.recorded.'))
+
+
+CLAIMS = (
+    Claim('R2', 'KV memory saved, three tasks on one frame', '64.8 %',
+          ('kv.bytes.reduction', 'kv.reduction'), 0.648, '%', False, 100.0),
+    Claim('R4', 'wait of a due action behind a slice, p99', '3.5 ms (one micro-slice)',
+          ('preempt.wait_ms.p99', 'preempt.wait_ms.worst_p99'), 3.5, 'ms', True),
+    Claim('R5', 'control ticks on time', '99.4 %',
+          _under('tick.{load}.full.on_time'), 0.994, '%', False, 100.0),
+    Claim('R5', 'jitter, standard deviation', '0.4 ms',
+          _under('tick.{load}.full.sd_ms'), 0.4, 'ms', True),
+    Claim('R6', 'time to first token, p50', '200 ms',
+          _under('dialogue.{load}.ttft_ms.p50'), 200.0, 'ms', True),
+    Claim('R6', 'time to first token, p99', '400 ms',
+          _under('dialogue.{load}.ttft_ms.p99'), 400.0, 'ms', True),
+    Claim('R7', 'time between two scene-graph updates, p50', '1 to 5 s',
+          ('scene.period_s.p50',), 5.0, 's', True),
+    Claim('R8', 'speed-up of a three-task cycle', 'up to 3.7 (RTX 4090); 2.0 is our gate',
+          ('cycle.speedup',), 2.0, '', False),
+    Claim('R8', 'text tokens per second', '200 (RTX 4090)',
+          _under('dialogue.{load}.tokens_per_s'), 200.0, 'tokens/s', False),
+    Claim('R8', 'actions per second (chunks times horizon)', '70 (RTX 4090)',
+          ('action.actions_per_s',), 70.0, 'actions/s', False),
+    Claim('R8', 'chunks per second', 'about 7 (RTX 4090)',
+          ('action.chunks_per_s',), 7.0, 'chunks/s', False),
+)
+
+
+def compare(figures: Mapping[str, float]) -> list[Finding]:
+    """Return a finding for each claim."""
+    findings = []
+    for claim in CLAIMS:
+        name = next((name for name in claim.names if name in figures), '')
+        if not name:
+            findings.append(Finding(claim, '', None, Verdict.NO_FIGURE))
+            continue
+        value = figures[name]
+        met = value <= claim.limit if claim.at_most else value >= claim.limit
+        findings.append(Finding(claim, name, value, Verdict.MET if met else Verdict.NOT_MET))
+    return findings

@@ -1,0 +1,68 @@
+"""How all plots of the page look; matplotlib without a window."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+import io
+from typing import Any, TYPE_CHECKING
+
+from ..errors import OxygenError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+DOTS_PER_INCH = 130
+INK = '#2b3038'
+_STYLE: Any = {  # matplotlib's own type of it lists every key
+    'font.size': 9.5, 'axes.edgecolor': '#c3c8cf', 'axes.labelcolor': INK, 'text.color': INK,
+    'axes.spines.top': False, 'axes.spines.right': False, 'axes.grid': True,
+    'grid.color': '#e7e9ec', 'axes.axisbelow': True, 'xtick.color': '#5b626c',
+    'ytick.color': '#5b626c', 'legend.frameon': False, 'legend.fontsize': 8.5,
+    'axes.titlesize': 10.5, 'axes.titleweight': 'bold', 'axes.titlelocation': 'left',
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """One plot of the page."""
+
+    name: str  # of its file
+    title: str
+    caption: str  # what is seen, and what it was measured on
+    png: bytes
+
+
+def require_matplotlib() -> None:
+    """Raise an error that says how to install it, where it is missing."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        raise OxygenError("matplotlib: expected it for the plots; `pip install "
+                          "'oxygen_ros[report]'` brings it") from None
+
+
+def canvas(height_in: float = 2.9, columns: int = 1, widths: tuple[float, ...] | None = None
+           ) -> tuple[Figure, list[Axes]]:
+    """Return an empty figure of the page's width with axes side by side."""
+    import matplotlib
+    from matplotlib.figure import Figure
+    with matplotlib.rc_context(_STYLE):
+        figure = Figure(figsize=(9.6, height_in), layout='constrained')
+        axes = figure.subplots(1, columns, squeeze=False, width_ratios=widths)
+    return figure, list(axes[0])
+
+
+def picture(figure: Figure, name: str, title: str, caption: str) -> Picture:
+    """Render a figure."""
+    import matplotlib
+    buffer = io.BytesIO()
+    with matplotlib.rc_context(_STYLE):
+        # No date and no version inside: the same figures give the same bytes.
+        figure.savefig(buffer, format='png', dpi=DOTS_PER_INCH, metadata={'Software': None})
+    return Picture(name, title, caption, buffer.getvalue())
+
+
+def legend_above(axes: Axes, columns: int = 6) -> None:
+    """Put the legend over the plot, where it hides nothing."""
+    axes.legend(loc='lower left', bbox_to_anchor=(-0.01, 1.0), ncols=columns, handlelength=1.2,
+                columnspacing=1.2, borderaxespad=0.1)

@@ -1,0 +1,125 @@
+"""The figures of a recording, under the names that a benchmark gives them."""
+from __future__ import annotations
+
+from itertools import pairwise
+import math
+
+import numpy as np
+
+from .latency_fields import growth, kv_reduction
+from .recording import Float64Array, Recording
+
+Figures = dict[str, float]
+
+ON_TIME_MS = 2.0
+MAX_OBSERVATION_AGE_MS = 400.0  # the node's default
+
+
+def on_time(table: Float64Array, max_age_ms: float) -> Float64Array:
+    """Return 1 for each target that was on time, else 0: [num_ticks].
+
+    On time: published within 2 ms of its deadline, not held, its observation not too old.
+    """
+    lateness_ms, age_ms, held = table[:, 1], table[:, 2], table[:, 4]
+    good = (lateness_ms <= ON_TIME_MS) & (age_ms <= max_age_ms) & (held == 0.0)
+    return good.astype(np.float64)
+
+
+def skipped(table: Float64Array) -> int:
+    """Return the ticks that are missing between two recorded ones."""
+    steps = np.diff(table[:, 0])
+    return int((steps[steps > 1.0] - 1.0).sum())
+
+
+def figures_of(recording: Recording, max_age_ms: float = MAX_OBSERVATION_AGE_MS) -> Figures:
+    """Return the figures of a recording, those that can be told from it.
+
+    Ticks: all targets recorded while armed, or all where the node never was. KV: at the moment at
+    which isolated caches would take most. First token: each dialogue's once.
+    """
+    figures: Figures = {'recording.duration_s': recording.duration_s,
+                        'recording.reports': float(len(recording.latency_ns)),
+                        'recording.targets': float(len(recording.tick_ns)),
+                        'recording.chunks': float(len(recording.chunk_ns))}
+    _ticks(figures, recording, max_age_ms)
+    _reports(figures, recording)
+    _chunks(figures, recording)
+    gaps_s = [(later - earlier) * 1e-9 for earlier, later in pairwise(recording.scene_ns)]
+    figures['scene.updates'] = float(len(recording.scene_ns))
+    _spread(figures, 'scene.period_s', np.array(gaps_s))
+    return {name: value for name, value in figures.items() if not math.isnan(value)}
+
+
+def first_token_ms(recording: Recording) -> tuple[Float64Array, Float64Array]:
+    """Return when a dialogue's first-token time appeared (s since the start) and what it was."""
+    values = recording.latency('ttft_ms')
+    known = np.flatnonzero(~np.isnan(values))
+    new = known[np.diff(values[known], prepend=math.nan) != 0.0]
+    return recording.seconds(recording.latency_ns)[new], values[new]
+
+
+def armed_ticks(recording: Recording) -> Float64Array:
+    """Return the rows of `tick_table` that count."""
+    table = recording.tick_table()
+    armed = table[table[:, 3] > 0.0]
+    return armed if len(armed) else table
+
+
+def _ticks(figures: Figures, recording: Recording, max_age_ms: float) -> None:
+    table = armed_ticks(recording)
+    if not len(table):
+        return
+    missing = skipped(table)
+    lateness_ms = table[:, 1]
+    figures['tick.recorded.sd_ms'] = float(lateness_ms.std())
+    figures['tick.recorded.p50_ms'] = float(np.percentile(lateness_ms, 50.0))
+    figures['tick.recorded.p99_ms'] = float(np.percentile(lateness_ms, 99.0))
+    figures['tick.recorded.worst_ms'] = float(lateness_ms.max())
+    figures['tick.recorded.on_time'] = float(
+        on_time(table, max_age_ms).sum() / (len(table) + missing))
+    figures['tick.recorded.held'] = float(table[:, 4].sum())
+    figures['tick.recorded.skipped'] = float(missing)
+    _spread(figures, 'tick.recorded.age_ms', table[:, 2])
+
+
+def _reports(figures: Figures, recording: Recording) -> None:
+    if not recording.latency_ns:
+        return
+    isolated = np.nan_to_num(recording.latency('kv_bytes_isolated'))
+    peak = int(isolated.argmax())
+    shared = float(recording.latency('kv_bytes_shared')[peak])
+    figures['kv.bytes.isolated'] = float(isolated[peak])
+    figures['kv.bytes.shared'] = shared
+    figures['kv.bytes.reduction'] = kv_reduction(shared, float(isolated[peak]))
+    figures['kv.preemptions'] = float(growth(recording.latency('preemptions')).sum())
+    waits_ms = recording.latency('action_wait_p99_ms')
+    if not np.isnan(waits_ms).all():
+        figures['preempt.wait_ms.worst_p99'] = float(np.nanmax(waits_ms))
+    _spread(figures, 'dialogue.recorded.ttft_ms', first_token_ms(recording)[1])
+    tokens = recording.latency('tokens_per_s')[recording.latency('text_requests') > 0.0]
+    if len(tokens):
+        figures['dialogue.recorded.tokens_per_s'] = float(np.nanmean(tokens))
+    for name in ('vision_ms', 'prefill_ms', 'decode_step_ms', 'observations_per_s'):
+        values = recording.latency(name)
+        if not np.isnan(values).all():
+            figures[f'stages.{name}'] = float(np.nanmedian(values))
+
+
+def _chunks(figures: Figures, recording: Recording) -> None:
+    if len(recording.chunk_ns) < 2:
+        return
+    span_s = (recording.chunk_ns[-1] - recording.chunk_ns[0]) * 1e-9
+    if span_s > 0.0:
+        rate = (len(recording.chunk_ns) - 1) / span_s
+        figures['action.chunks_per_s'] = rate
+        figures['action.actions_per_s'] = rate * recording.action_horizon
+    _spread(figures, 'action.pass_ms', np.array([pass_ms for pass_ms, _ in recording.chunks]))
+    for name, readings in sorted(recording.camera_ages.items()):
+        _spread(figures, f'camera.{name}.age_ms', np.array([age_ms for _, age_ms in readings]))
+
+
+def _spread(figures: Figures, name: str, values: Float64Array) -> None:
+    known = values[~np.isnan(values)]
+    if len(known):
+        figures[f'{name}.p50'] = float(np.percentile(known, 50.0))
+        figures[f'{name}.p99'] = float(np.percentile(known, 99.0))
