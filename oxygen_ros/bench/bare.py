@@ -1,4 +1,6 @@
-"""The limits of this machine: a bare 50 Hz loop, the rate of a matrix product, the rate of a copy."""
+"""The limits of this machine: a bare 50 Hz loop, the rate of a matrix product, the rate of a copy.
+"""
+
 from __future__ import annotations
 
 import time
@@ -19,8 +21,11 @@ def bare_loop(duration_s: float) -> dict[str, float]:
         time.sleep(max(0, deadline_ns - time.monotonic_ns()) * 1e-9)
         lateness[tick] = (time.monotonic_ns() - deadline_ns) * 1e-6
         deadline_ns += _PERIOD_NS
-    return {'sd_ms': float(lateness.std()), 'p99_ms': float(np.percentile(lateness, 99)),
-            'worst_ms': float(lateness.max())}
+    return {
+        'sd_ms': float(lateness.std()),
+        'p99_ms': float(np.percentile(lateness, 99)),
+        'worst_ms': float(lateness.max()),
+    }
 
 
 def _best_seconds(function: Any, repeats: int = 30) -> float:
@@ -33,8 +38,11 @@ def _best_seconds(function: Any, repeats: int = 30) -> float:
 
 
 def machine_rates() -> dict[str, float]:
-    """Return this machine's GFLOP/s of a large fp32 product and GB/s of a large copy, one thread."""
+    """Return this machine's GFLOP/s of a large fp32 product and GB/s of a large copy, one thread.
+    """
     a, b = torch.randn(512, 512), torch.randn(512, 512)
     source, target = torch.empty(16 << 20), torch.empty(16 << 20)
-    return {'gemm_gflops': 2 * 512 ** 3 / _best_seconds(lambda: a @ b) * 1e-9,
-            'copy_gbs': 2 * source.nbytes / _best_seconds(lambda: target.copy_(source), 10) * 1e-9}
+    return {
+        'gemm_gflops': 2 * 512**3 / _best_seconds(lambda: a @ b) * 1e-9,
+        'copy_gbs': 2 * source.nbytes / _best_seconds(lambda: target.copy_(source), 10) * 1e-9,
+    }

@@ -1,4 +1,5 @@
 """Throughput of the batched decode step against the number of requests in it."""
+
 from __future__ import annotations
 
 import time
@@ -20,11 +21,18 @@ TOKENS = 100
 
 
 def measure(batch: int, device: str = 'cpu') -> dict[str, float]:
-    """Decode `batch` requests of one frame together, with nothing else to do; return tokens/s and rows a step."""
+    """Decode `batch` requests of one frame together, with nothing else to do; return tokens/s and
+    rows a step.
+    """
     config = EngineConfig(max_decode_batch=batch, max_admitted=17, max_text_requests=64)
     model = TinyModel(TinyConfig(), device)
-    bench = Workbench(model, config, SyntheticSensors(3, num_observations=1), work_clock(model.device),
-                      OnlineCostModel())
+    bench = Workbench(
+        model,
+        config,
+        SyntheticSensors(3, num_observations=1),
+        work_clock(model.device),
+        OnlineCostModel(),
+    )
     engine = bench.engine
     bench.run_until(lambda: bool(bench.chunks))
     engine.action.replace(None)  # no more actions: text alone is measured
@@ -39,9 +47,11 @@ def measure(batch: int, device: str = 'cpu') -> dict[str, float]:
         engine.run_cycle(now_ns, now_ns + far_ns)
     seconds = (time.perf_counter_ns() - start_ns) * 1e-9
     counters = engine.counters
-    return {'tokens_per_s': (counters.text_tokens - before) / seconds,
-            'rows_per_step': counters.decode_rows / counters.decode_steps,
-            'layers': float(counters.units[UnitKind.DECODE])}
+    return {
+        'tokens_per_s': (counters.text_tokens - before) / seconds,
+        'rows_per_step': counters.decode_rows / counters.decode_steps,
+        'layers': float(counters.units[UnitKind.DECODE]),
+    }
 
 
 def run() -> dict[str, Any]:
@@ -53,7 +63,11 @@ def run() -> dict[str, Any]:
         table.add_column(column, justify='right')
     alone = figures['1']['tokens_per_s']
     for batch, figure in figures.items():
-        table.add_row(batch, f'{figure["tokens_per_s"]:.0f}', f'{figure["tokens_per_s"] / alone:.2f}',
-                      f'{figure["rows_per_step"]:.1f}')
+        table.add_row(
+            batch,
+            f'{figure["tokens_per_s"]:.0f}',
+            f'{figure["tokens_per_s"] / alone:.2f}',
+            f'{figure["rows_per_step"]:.1f}',
+        )
     Console().print(table)
     return {'batching': figures}

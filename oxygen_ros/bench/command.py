@@ -1,4 +1,5 @@
 """`oxygen bench`: measurements, each printed beside what it is compared with."""
+
 from __future__ import annotations
 
 import argparse
@@ -18,9 +19,15 @@ MEASUREMENTS = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command line."""
     lines = '; '.join(f'{name}: {line}' for name, (_, line) in MEASUREMENTS.items())
-    parser.add_argument('what', nargs='?', choices=MEASUREMENTS,
-                        help=f'one measurement alone (default: the whole suite). {lines}')
-    parser.add_argument('--quick', action='store_true', help='the suite in under a minute: one load, one round')
+    parser.add_argument(
+        'what',
+        nargs='?',
+        choices=MEASUREMENTS,
+        help=f'one measurement alone (default: the whole suite). {lines}',
+    )
+    parser.add_argument(
+        '--quick', action='store_true', help='the suite in under a minute: one load, one round'
+    )
     parser.add_argument('--json', type=Path, metavar='FILE', help='write the figures there')
 
 
@@ -29,9 +36,11 @@ def run(args: argparse.Namespace) -> int:
     if args.json is not None and not args.json.resolve().parent.is_dir():
         raise OxygenError(f'--json: expected a file in an existing folder, got {args.json}')
     import torch
+
     torch.set_num_threads(1)
     if args.what is None:
         from .suite import run as run_suite
+
         figures = run_suite(args.quick)
     else:
         figures = importlib.import_module(MEASUREMENTS[args.what][0]).run()

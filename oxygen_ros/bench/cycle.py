@@ -1,4 +1,5 @@
-"""The three-task cycle: what one frame costs when each brings an action, a dialogue and a scene-graph request."""
+"""The three-task cycle: each frame brings an action, a dialogue and a scene-graph request."""
+
 from __future__ import annotations
 
 import time
@@ -21,24 +22,28 @@ from .workbench import MS, SyntheticSensors, Workbench
 FRAMES = 10  # of a window
 TEXT_TOKENS = 30  # of a request
 MAX_LIVE_PREFIXES = 8
-FAR_NS = 20 * MS  # the deadline of a cycle: unpaced, so it only bounds the time between two looks at the inbox
+FAR_NS = 20 * MS  # deadline of a cycle: unpaced, it only bounds the time between two looks
 CYCLE_ROWS = ('isolated_fifo', 'shared_fifo', 'shared_batched', 'full')
 
 
 class _UnpacedSensors(SyntheticSensors):
-    """The next frame as soon as it is wanted, while fewer than `in_flight` frames have live requests."""
+    """The next frame as soon as it is wanted, while fewer than `in_flight` have live requests."""
 
     def __init__(self, num_cameras: int, num_joints: int, in_flight: int) -> None:
         super().__init__(num_cameras, num_joints, period_ns=0, num_observations=0)
         self.in_flight = in_flight
         self.frames_live = 0
-        self._cache = [super(_UnpacedSensors, self).make(index, 0) for index in range(1, FRAMES + 1)]
+        self._cache = [
+            super(_UnpacedSensors, self).make(index, 0) for index in range(1, FRAMES + 1)
+        ]
 
     def make(self, observation_id: int, now_ns: int) -> Observation:
         """Return a frame whose pixels were made before the clock ran."""
         made = self._cache[(observation_id - 1) % FRAMES]
         # Stamps differ from window to window, so no feature of an earlier one is reused.
-        frames = tuple(type(frame)(frame.camera, observation_id, now_ns, frame.image) for frame in made.frames)
+        frames = tuple(
+            type(frame)(frame.camera, observation_id, now_ns, frame.image) for frame in made.frames
+        )
         return Observation(observation_id, observation_id, now_ns, frames, self.state(now_ns))
 
     def observation(self, now_ns: int) -> Observation | None:
@@ -51,13 +56,21 @@ class _CycleBench(Workbench):
     """Two requests for each frame, submitted when its action has left."""
 
     def __init__(self, model: VLAModel, row: Row) -> None:
-        config = row.engine_config(ActionConfig(ActionMode.CHUNKED, 1e-6, 10**9),
-                                   max_live_prefixes=MAX_LIVE_PREFIXES, text_prefix_max_age_s=0.0,
-                                   observation_period_s=0.0)
-        # One slot is being built and one is the newest; isolated caches take one slot for each text request.
+        config = row.engine_config(
+            ActionConfig(ActionMode.CHUNKED, 1e-6, 10**9),
+            max_live_prefixes=MAX_LIVE_PREFIXES,
+            text_prefix_max_age_s=0.0,
+            observation_period_s=0.0,
+        )
+        # One slot is being built and one is the newest; isolated caches take one slot for each
+        # text request.
         in_flight = MAX_LIVE_PREFIXES - 2
-        self.cycle_sensors = _UnpacedSensors(model.spec.num_cameras, model.spec.action_dim, in_flight)
-        super().__init__(model, config, self.cycle_sensors, work_clock(model.device), OnlineCostModel())
+        self.cycle_sensors = _UnpacedSensors(
+            model.spec.num_cameras, model.spec.action_dim, in_flight
+        )
+        super().__init__(
+            model, config, self.cycle_sensors, work_clock(model.device), OnlineCostModel()
+        )
         self.engine.swap(self.cycle_sensors, self._take)
         self._live: dict[int, int] = {}  # observation id: live requests
         self._frame_of: dict[int, int] = {}
@@ -93,8 +106,11 @@ class _CycleBench(Workbench):
         self.cycle_sensors.num_observations += FRAMES
         chunks_before = engine.counters.action_passes
         start_ns = time.perf_counter_ns()
-        while (engine.counters.action_passes - chunks_before < FRAMES or engine.text.num_live
-               or engine.is_building):
+        while (
+            engine.counters.action_passes - chunks_before < FRAMES
+            or engine.text.num_live
+            or engine.is_building
+        ):
             now_ns = self.clock.now_ns()
             engine.run_cycle(now_ns, now_ns + FAR_NS)
         return (time.perf_counter_ns() - start_ns) / 1e6 / FRAMES
@@ -105,7 +121,7 @@ def _stage_ms(bench: _CycleBench) -> dict[str, float]:
     cost_model = bench.engine.scheduler.cost_model
     assert isinstance(cost_model, OnlineCostModel)
     spec = bench.model.spec
-    medians = {key: (cost_model.median_ns(key) or 0) * 1e-6 for key in cost_model.keys()}
+    medians = {key: (cost_model.median_ns(key) or 0) * 1e-6 for key in cost_model.observed()}
 
     def unit(kind: UnitKind) -> float:
         found = [value for key, value in medians.items() if key.kind is kind]
@@ -114,24 +130,39 @@ def _stage_ms(bench: _CycleBench) -> dict[str, float]:
     def step(rows: int) -> float:
         def nearest(kind: UnitKind) -> float:
             sizes = [key.size for key in medians if key.kind is kind]
-            return medians[UnitKey(kind, min(sizes, key=lambda size: abs(size - rows)))] if sizes else 0.0
+            return (
+                medians[UnitKey(kind, min(sizes, key=lambda size: abs(size - rows)))]
+                if sizes
+                else 0.0
+            )
+
         return spec.num_layers * nearest(UnitKind.DECODE) + nearest(UnitKind.HEAD)
 
     counters = bench.engine.counters
     rows = round(counters.decode_rows / max(1, counters.decode_steps))
     layers = spec.num_layers
     return {
-        'prefix': spec.num_cameras * (unit(UnitKind.INGEST) + unit(UnitKind.VISION)) + layers * unit(UnitKind.PREFILL),
-        'action': layers * unit(UnitKind.ACTION_PROMPT) + spec.num_denoising_steps * unit(UnitKind.DENOISE),
+        'prefix': spec.num_cameras * (unit(UnitKind.INGEST) + unit(UnitKind.VISION))
+        + layers * unit(UnitKind.PREFILL),
+        'action': layers * unit(UnitKind.ACTION_PROMPT)
+        + spec.num_denoising_steps * unit(UnitKind.DENOISE),
         'text_prefill': layers * unit(UnitKind.TEXT_PREFILL) + step(1),
-        'decode_step': step(rows), 'rows': float(rows)}
+        'decode_step': step(rows),
+        'rows': float(rows),
+    }
 
 
 def _predict(stages: dict[str, float], num_prefixes: int) -> float:
-    """Ms a frame by the stages: prefixes, one action, two prompts, and 2 x 29 further tokens in batches."""
+    """Ms a frame by the stages: prefixes, one action, two prompts, and 2 x 29 further tokens in
+    batches.
+    """
     tokens = 2 * (TEXT_TOKENS - 1)
-    return (num_prefixes * stages['prefix'] + stages['action'] + 2 * stages['text_prefill']
-            + tokens / stages['rows'] * stages['decode_step'])
+    return (
+        num_prefixes * stages['prefix']
+        + stages['action']
+        + 2 * stages['text_prefill']
+        + tokens / stages['rows'] * stages['decode_step']
+    )
 
 
 def _flops(model: VLAModel, row: Row) -> int:
@@ -156,18 +187,27 @@ def measure(model: VLAModel, num_windows: int) -> dict[str, Any]:
     flops = {name: _flops(model, ROWS[name]) for name in ('isolated_fifo', 'full')}
     full = benches['full']
     return {
-        'cycle_ms': {name: {'p50': medians[name], 'p99': float(np.percentile(values, 99))}
-                     for name, values in times.items()},
+        'cycle_ms': {
+            name: {'p50': medians[name], 'p99': float(np.percentile(values, 99))}
+            for name, values in times.items()
+        },
         'cycle': {
-            'speedup': medians['isolated_fifo'] / medians['full'], 'predicted_speedup': predicted,
+            'speedup': medians['isolated_fifo'] / medians['full'],
+            'predicted_speedup': predicted,
             'flop_ratio': flops['isolated_fifo'] / flops['full'],
             'frames_in_flight': full.in_flight_sum / max(1, full.num_frames),
             'rows_per_step': full.engine.counters.decode_rows / full.engine.counters.decode_steps,
-            'stage_ms': stages, 'windows': num_windows, 'frames_per_window': FRAMES, 'text_tokens': TEXT_TOKENS}}
+            'stage_ms': stages,
+            'windows': num_windows,
+            'frames_per_window': FRAMES,
+            'text_tokens': TEXT_TOKENS,
+        },
+    }
 
 
 def _main() -> None:
     from ..models.registry import create_model
+
     torch.set_num_threads(1)
     print(measure(create_model('tiny'), 5))
 

@@ -1,4 +1,5 @@
 """What is claimed, what was measured, and whether it holds; best of the rounds of one run."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -18,8 +19,11 @@ class Gate:
     unit: str
 
 
-def best(rounds: Sequence[dict[str, Any]], figure: Callable[[dict[str, Any]], float | None],
-         largest: bool = False) -> float | None:
+def best(
+    rounds: Sequence[dict[str, Any]],
+    figure: Callable[[dict[str, Any]], float | None],
+    largest: bool = False,
+) -> float | None:
     """Return the best value of a figure over the rounds."""
     values = [value for round_ in rounds if (value := figure(round_)) is not None]
     if not values:
@@ -27,15 +31,21 @@ def best(rounds: Sequence[dict[str, Any]], figure: Callable[[dict[str, Any]], fl
     return max(values) if largest else min(values)
 
 
-def gate(name: str, claimed: str, ours: float | None, limit: float, unit: str,
-         at_least: bool = False) -> Gate:
+def gate(
+    name: str, claimed: str, ours: float | None, limit: float, unit: str, at_least: bool = False
+) -> Gate:
     """Hold a figure against its limit; one that was not measured does not hold."""
     holds = ours is not None and (ours >= limit if at_least else ours <= limit)
     return Gate(name, claimed, ours, limit, holds, unit)
 
 
-def judge(figures: dict[str, Any], rounds: Sequence[dict[str, Any]], separate: Sequence[dict[str, Any]],
-          micro_slice_ms: float, scene_period_s: float) -> list[Gate]:
+def judge(
+    figures: dict[str, Any],
+    rounds: Sequence[dict[str, Any]],
+    separate: Sequence[dict[str, Any]],
+    micro_slice_ms: float,
+    scene_period_s: float,
+) -> list[Gate]:
     """Hold the figures of a run against the limits.
 
     :param rounds: runs of row full under the last load.
@@ -44,25 +54,91 @@ def judge(figures: dict[str, Any], rounds: Sequence[dict[str, Any]], separate: S
     bare = figures['tick']['bare']
     cycle = figures['cycle']
     gates = [
-        gate('ticks on time', '99.4 %', best(rounds, lambda r: r['tick']['on_time'], True), 0.994, '',
-             at_least=True),
-        gate('tick jitter sd', '0.4 ms', best(rounds, lambda r: r['tick']['sd_ms']),
-             max(0.4, 2 * bare['sd_ms']), 'ms'),
-        gate('wait behind a slice, p99', 'one slice',
-             best(rounds, lambda r: r['preempt']['wait_ms']['p99']), micro_slice_ms + bare['p99_ms'], 'ms'),
-        gate('first token, p50', '200 ms', best(rounds, lambda r: r['dialogue']['ttft_ms']['p50']), 200.0, 'ms'),
-        gate('first token, p99', '400 ms', best(rounds, lambda r: r['dialogue']['ttft_ms']['p99']), 400.0, 'ms'),
-        gate('scene graph, worst gap', 'its period',
-             best(rounds, lambda r: r['dialogue']['scene_gap_s']['worst']), 1.25 * scene_period_s, 's'),
+        gate(
+            'ticks on time',
+            '99.4 %',
+            best(rounds, lambda r: r['tick']['on_time'], True),
+            0.994,
+            '',
+            at_least=True,
+        ),
+        gate(
+            'tick jitter sd',
+            '0.4 ms',
+            best(rounds, lambda r: r['tick']['sd_ms']),
+            max(0.4, 2 * bare['sd_ms']),
+            'ms',
+        ),
+        gate(
+            'wait behind a slice, p99',
+            'one slice',
+            best(rounds, lambda r: r['preempt']['wait_ms']['p99']),
+            micro_slice_ms + bare['p99_ms'],
+            'ms',
+        ),
+        gate(
+            'first token, p50',
+            '200 ms',
+            best(rounds, lambda r: r['dialogue']['ttft_ms']['p50']),
+            200.0,
+            'ms',
+        ),
+        gate(
+            'first token, p99',
+            '400 ms',
+            best(rounds, lambda r: r['dialogue']['ttft_ms']['p99']),
+            400.0,
+            'ms',
+        ),
+        gate(
+            'scene graph, worst gap',
+            'its period',
+            best(rounds, lambda r: r['dialogue']['scene_gap_s']['worst']),
+            1.25 * scene_period_s,
+            's',
+        ),
         gate('ingest, p99', '10 ms', best(rounds, lambda r: r['ingest']['ms']['p99']), 10.0, 'ms'),
-        gate('three-task cycle, over isolated+fifo', 'up to 3.7x', cycle['speedup'], 2.0, 'x', at_least=True),
-        gate('the same, over predicted', '', cycle['speedup'] / cycle['predicted_speedup'], 0.85, '',
-             at_least=True),
-        gate('KV memory saved', '64.8 %', figures['kv']['reduction'], figures['kv']['limit'] - 0.005, '',
-             at_least=True)]
+        gate(
+            'three-task cycle, over isolated+fifo',
+            'up to 3.7x',
+            cycle['speedup'],
+            2.0,
+            'x',
+            at_least=True,
+        ),
+        gate(
+            'the same, over predicted',
+            '',
+            cycle['speedup'] / cycle['predicted_speedup'],
+            0.85,
+            '',
+            at_least=True,
+        ),
+        gate(
+            'KV memory saved',
+            '64.8 %',
+            figures['kv']['reduction'],
+            figures['kv']['limit'] - 0.005,
+            '',
+            at_least=True,
+        ),
+    ]
     if separate:
         gates += [
-            gate('separate tick, within 1 ms', '', best(separate, lambda r: r['tick']['within_1ms'], True),
-                 0.999, '', at_least=True),
-            gate('separate tick, jitter sd', '', best(separate, lambda r: r['tick']['sd_ms']), 0.05, 'ms')]
+            gate(
+                'separate tick, within 1 ms',
+                '',
+                best(separate, lambda r: r['tick']['within_1ms'], True),
+                0.999,
+                '',
+                at_least=True,
+            ),
+            gate(
+                'separate tick, jitter sd',
+                '',
+                best(separate, lambda r: r['tick']['sd_ms']),
+                0.05,
+                'ms',
+            ),
+        ]
     return gates

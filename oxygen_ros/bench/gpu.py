@@ -1,4 +1,7 @@
-"""What a GPU makes of the engine: stage times and throughput of the small model, kept as JSON as they come."""
+"""What a GPU makes of the engine: stage times and throughput of the small model, kept as JSON as
+they come.
+"""
+
 from __future__ import annotations
 
 import argparse
@@ -23,21 +26,32 @@ def stage_times(device: str, num_cycles: int = 200) -> dict[str, float]:
     """Run a loaded engine; return the median of each kind and size of unit, in ms."""
     model = TinyModel(TinyConfig(), device)
     cost_model = OnlineCostModel()
-    bench = Workbench(model, EngineConfig(), SyntheticSensors(3, period_ns=50 * MS), work_clock(model.device),
-                      cost_model)
+    bench = Workbench(
+        model,
+        EngineConfig(),
+        SyntheticSensors(3, period_ns=50 * MS),
+        work_clock(model.device),
+        cost_model,
+    )
     for cycle in range(num_cycles):
         if cycle % 20 == 0:
             bench.ask(max_tokens=32)
         bench.cycle()
-    medians = {f'{key.kind.value}.{key.size}': cost_model.median_ns(key) for key in cost_model.keys()}
+    medians = {
+        f'{key.kind.value}.{key.size}': cost_model.median_ns(key) for key in cost_model.observed()
+    }
     return {name: median * 1e-6 for name, median in medians.items() if median is not None}
 
 
 def environment() -> dict[str, str]:
     """Return what the figures were measured on."""
     cuda = torch.cuda.get_device_name() if torch.cuda.is_available() else 'none'
-    return {'python': platform.python_version(), 'torch': torch.__version__, 'gpu': cuda,
-            'machine': platform.machine()}
+    return {
+        'python': platform.python_version(),
+        'torch': torch.__version__,
+        'gpu': cuda,
+        'machine': platform.machine(),
+    }
 
 
 def main() -> None:

@@ -1,4 +1,7 @@
-"""Language alone in a process of its own: what a second copy of the model would do beside the action's."""
+"""Language alone in a process of its own: what a second copy of the model would do beside the
+action's.
+"""
+
 from __future__ import annotations
 
 import json
@@ -20,7 +23,9 @@ NUM_DIALOGUES = 4
 
 
 def main() -> None:
-    """Encode a frame every 100 ms and keep four dialogues going until told to end; then write the figures."""
+    """Encode a frame every 100 ms and keep four dialogues going until told to end; then write the
+    figures.
+    """
     torch.set_num_threads(1)
     running = True
 
@@ -31,8 +36,13 @@ def main() -> None:
     signal.signal(signal.SIGINT, stop)
     signal.signal(signal.SIGTERM, stop)
     model = create_model('tiny', num_cameras=len(CAMERAS))
-    bench = Workbench(model, EngineConfig(), SyntheticSensors(len(CAMERAS), period_ns=100 * MS),
-                      work_clock(model.device), OnlineCostModel())
+    bench = Workbench(
+        model,
+        EngineConfig(),
+        SyntheticSensors(len(CAMERAS), period_ns=100 * MS),
+        work_clock(model.device),
+        OnlineCostModel(),
+    )
     start_ns = time.monotonic_ns()
     while running:
         bench.engine.action.replace(None)  # no actions here
@@ -42,9 +52,15 @@ def main() -> None:
         bench.engine.run_cycle(now_ns, now_ns + 100 * MS)
         bench.events.clear()
     seconds = (time.monotonic_ns() - start_ns) * 1e-9
-    Path(sys.argv[1]).write_text(json.dumps(
-        {'tokens_per_s': bench.engine.counters.text_tokens / seconds, 'cpu_s': time.process_time(),
-         'seconds': seconds}))
+    Path(sys.argv[1]).write_text(
+        json.dumps(
+            {
+                'tokens_per_s': bench.engine.counters.text_tokens / seconds,
+                'cpu_s': time.process_time(),
+                'seconds': seconds,
+            }
+        )
+    )
 
 
 if __name__ == '__main__':

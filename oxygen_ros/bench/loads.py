@@ -1,4 +1,5 @@
 """The loads of the benchmark, and one run of the real node under one of them, over DDS."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -42,8 +43,14 @@ JOINTS = tuple(f'joint_{index}' for index in range(7))
 DIALOGUE_TOKENS = 64
 
 
-def run_node(row: Row, load: Load, duration_s: float, more: dict[str, object] | None = None,
-             cpu: int | None = None, beside: str | None = None) -> dict[str, Any]:
+def run_node(
+    row: Row,
+    load: Load,
+    duration_s: float,
+    more: dict[str, object] | None = None,
+    cpu: int | None = None,
+    beside: str | None = None,
+) -> dict[str, Any]:
     """Run cameras, node and client in three processes; return the figures of the run.
 
     :param more: further parameters of the node.
@@ -51,16 +58,34 @@ def run_node(row: Row, load: Load, duration_s: float, more: dict[str, object] | 
     :param beside: module to run beside the node, with a file for its figures as argument.
     """
     from ..nodes.load_client import LoadPlan, run_load
+
     with tempfile.TemporaryDirectory() as folder, Children() as children:
         record = Path(folder) / 'run.json'
-        children.start('camera source', 'oxygen_ros.nodes.camera_source', _ros_arguments({
-            'cameras': list(CAMERAS), 'width': load.width, 'height': load.height,
-            'rate_hz': load.rate_hz, 'num_joints': len(JOINTS)}))
+        children.start(
+            'camera source',
+            'oxygen_ros.nodes.camera_source',
+            _ros_arguments(
+                {
+                    'cameras': list(CAMERAS),
+                    'width': load.width,
+                    'height': load.height,
+                    'rate_hz': load.rate_hz,
+                    'num_joints': len(JOINTS),
+                }
+            ),
+        )
         parameters = {
-            'cameras': list(CAMERAS), 'joints': list(JOINTS), 'autostart': False,
-            'image_transport': 'raw', 'memory.period_s': load.scene_period_s,
-            'kv.max_live_prefixes': 8, 'record_file': str(record), 'realtime.fifo_priority': 20,
-            **row.parameters(), **(more or {})}
+            'cameras': list(CAMERAS),
+            'joints': list(JOINTS),
+            'autostart': False,
+            'image_transport': 'raw',
+            'memory.period_s': load.scene_period_s,
+            'kv.max_live_prefixes': 8,
+            'record_file': str(record),
+            'realtime.fifo_priority': 20,
+            **row.parameters(),
+            **(more or {}),
+        }
         children.start('node', 'oxygen_ros.nodes.oxygen_node', _ros_arguments(parameters), cpu)
         other = Path(folder) / 'beside.json'
         if beside is not None:
@@ -70,9 +95,14 @@ def run_node(row: Row, load: Load, duration_s: float, more: dict[str, object] | 
         run = json.loads(record.read_text())
         children.stop()
         aside = {'beside': json.loads(other.read_text())} if beside is not None else {}
-    return {'tick': _tick_figures(recording, duration_s, float(parameters.get(
-                'max_observation_age_ms', 400.0))),
-            'dialogue': _dialogue_figures(recording, duration_s), **_engine_figures(run), **aside}
+    return {
+        'tick': _tick_figures(
+            recording, duration_s, float(parameters.get('max_observation_age_ms', 400.0))
+        ),
+        'dialogue': _dialogue_figures(recording, duration_s),
+        **_engine_figures(run),
+        **aside,
+    }
 
 
 def _ros_arguments(parameters: dict[str, object]) -> list[str]:
@@ -96,22 +126,29 @@ def _tick_figures(recording: Any, duration_s: float, max_age_ms: float) -> dict[
     num_deadlines = max(len(lateness), round(duration_s * _RATE_HZ))
     on_time = int((fresh & (lateness <= ON_TIME_MS)).sum())
     return {
-        'sd_ms': float(lateness.std()), 'p99_ms': _percentile(lateness, 99),
-        'worst_ms': float(lateness.max()), 'on_time': on_time / num_deadlines,
+        'sd_ms': float(lateness.std()),
+        'p99_ms': _percentile(lateness, 99),
+        'worst_ms': float(lateness.max()),
+        'on_time': on_time / num_deadlines,
         'within_1ms': float((lateness <= 1.0).sum()) / num_deadlines,
-        'held': int(held.sum()), 'ticks': len(lateness),
-        'age_ms': {'p50': _percentile(age[age >= 0], 50), 'p99': _percentile(age[age >= 0], 99)}}
+        'held': int(held.sum()),
+        'ticks': len(lateness),
+        'age_ms': {'p50': _percentile(age[age >= 0], 50), 'p99': _percentile(age[age >= 0], 99)},
+    }
 
 
 def _dialogue_figures(recording: Any, duration_s: float) -> dict[str, Any]:
     gaps = np.diff(recording.scene_graphs)
     return {
-        'ttft_ms': {'p50': _percentile(recording.ttft_ms, 50),
-                    'p99': _percentile(recording.ttft_ms, 99)},
+        'ttft_ms': {
+            'p50': _percentile(recording.ttft_ms, 50),
+            'p99': _percentile(recording.ttft_ms, 99),
+        },
         'first_tokens': len(recording.ttft_ms),
         'tokens_per_s': recording.dialogue_tokens / duration_s,
         'scene_graphs': len(recording.scene_graphs),
-        'scene_gap_s': {'p50': _percentile(gaps, 50), 'worst': _percentile(gaps, 100)}}
+        'scene_gap_s': {'p50': _percentile(gaps, 50), 'worst': _percentile(gaps, 100)},
+    }
 
 
 def _engine_figures(run: dict[str, Any]) -> dict[str, Any]:
@@ -124,18 +161,24 @@ def _engine_figures(run: dict[str, Any]) -> dict[str, Any]:
     ingest = [ms for camera in cameras for ms in camera['ingest_ms']]
     return {
         'preempt': {'wait_ms': {'p50': _percentile(waits, 50), 'p99': _percentile(waits, 99)}},
-        'action': {'chunks_per_s': len(passes) / span_s,
-                   'pass_ms': {'p50': _percentile(passes, 50), 'p99': _percentile(passes, 99)}},
-        'ingest': {'ms': {'p50': _percentile(ingest, 50), 'p99': _percentile(ingest, 99)},
-                   'frames_in': sum(camera['received'] for camera in cameras),
-                   'frames_out': sum(camera['decoded'] for camera in cameras),
-                   'superseded': sum(camera['superseded'] for camera in cameras),
-                   'refused': sum(camera['refused'] for camera in cameras)}}
+        'action': {
+            'chunks_per_s': len(passes) / span_s,
+            'pass_ms': {'p50': _percentile(passes, 50), 'p99': _percentile(passes, 99)},
+        },
+        'ingest': {
+            'ms': {'p50': _percentile(ingest, 50), 'p99': _percentile(ingest, 99)},
+            'frames_in': sum(camera['received'] for camera in cameras),
+            'frames_out': sum(camera['decoded'] for camera in cameras),
+            'superseded': sum(camera['superseded'] for camera in cameras),
+            'refused': sum(camera['refused'] for camera in cameras),
+        },
+    }
 
 
 def isolate() -> None:
     """Keep the runs on this machine, in a domain of their own."""
     from ..nodes.transport import use_large_data_transport
+
     use_large_data_transport()
     os.environ.setdefault('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
     os.environ.setdefault('ROS_DOMAIN_ID', str(1 + os.getpid() % 100))

@@ -1,4 +1,5 @@
 """The rows of the benchmark: settings of one engine, never other code."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -18,22 +19,42 @@ class Row:
     batching: Batching
     publish: str = 'tick'  # who publishes targets
 
-    def engine_config(self, action: ActionConfig, *, max_live_prefixes: int, text_prefix_max_age_s: float,
-                      observation_period_s: float) -> EngineConfig:
+    def engine_config(
+        self,
+        action: ActionConfig,
+        *,
+        max_live_prefixes: int,
+        text_prefix_max_age_s: float,
+        observation_period_s: float,
+    ) -> EngineConfig:
         """Return the engine's settings of this row."""
-        kv = KVConfig(sharing=self.sharing, max_live_prefixes=max_live_prefixes, num_text_blocks=512,
-                      text_prefix_max_age_s=text_prefix_max_age_s)
-        return EngineConfig(kv=kv, action=action, policy=self.policy, batching=self.batching,
-                            observation_period_s=observation_period_s)
+        kv = KVConfig(
+            sharing=self.sharing,
+            max_live_prefixes=max_live_prefixes,
+            num_text_blocks=512,
+            text_prefix_max_age_s=text_prefix_max_age_s,
+        )
+        return EngineConfig(
+            kv=kv,
+            action=action,
+            policy=self.policy,
+            batching=self.batching,
+            observation_period_s=observation_period_s,
+        )
 
     def parameters(self) -> dict[str, object]:
         """Return the same as parameters of the node."""
-        return {'kv.sharing': self.sharing.value, 'scheduler.policy': self.policy.value,
-                'batching': self.batching.value, 'actuation.publish': self.publish}
+        return {
+            'kv.sharing': self.sharing.value,
+            'scheduler.policy': self.policy.value,
+            'batching': self.batching.value,
+            'actuation.publish': self.publish,
+        }
 
 
 ROWS = {
-    row.name: row for row in (
+    row.name: row
+    for row in (
         Row('isolated_fifo', Sharing.ISOLATED, Policy.FIFO, Batching.NONE),
         Row('shared_fifo', Sharing.SHARED, Policy.FIFO, Batching.NONE),
         Row('shared_batched', Sharing.SHARED, Policy.FIFO, Batching.CROSS_FRAME),

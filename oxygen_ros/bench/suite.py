@@ -1,4 +1,5 @@
 """`oxygen bench`: all rows and loads side by side in one run."""
+
 from __future__ import annotations
 
 import os
@@ -29,9 +30,14 @@ def environment() -> dict[str, Any]:
         if line.startswith('model name'):
             model = line.partition(':')[2].strip()
             break
-    return {'python': platform.python_version(), 'torch': torch.__version__, 'cpu': model,
-            'cores': os.cpu_count(), 'torch_threads': torch.get_num_threads(),
-            'load_average': os.getloadavg()[0]}
+    return {
+        'python': platform.python_version(),
+        'torch': torch.__version__,
+        'cpu': model,
+        'cores': os.cpu_count(),
+        'torch_threads': torch.get_num_threads(),
+        'load_average': os.getloadavg()[0],
+    }
 
 
 def run(quick: bool) -> dict[str, Any]:
@@ -49,46 +55,64 @@ def run(quick: bool) -> dict[str, Any]:
     _say('three-task cycle, without ROS')
     model = create_model('tiny')
     figures |= cycle.measure(model, 4 if quick else 20)
-    full_rounds, separate_rounds = [], []
+    full_rounds = []
     for load in LOADS if not quick else LOADS[-1:]:
         figures['tick'][load.name] = {}
         for name in _rows(quick):
             last = load is LOADS[-1]
-            rounds = [_run(name, load, 2 * duration_s if last and name == 'full' else duration_s)
-                      for _ in range(num_rounds if last and name == 'full' else 1)]
+            rounds = [
+                _run(name, load, 2 * duration_s if last and name == 'full' else duration_s)
+                for _ in range(num_rounds if last and name == 'full' else 1)
+            ]
             figures['tick'][load.name][name] = rounds[0]['tick']
             if name == 'full':
                 figures.setdefault('dialogue', {})[load.name] = rounds[0]['dialogue']
             if last and name == 'full':
                 full_rounds = rounds
                 figures |= {key: rounds[0][key] for key in ('preempt', 'action', 'ingest')}
-    for _ in range(num_rounds):
-        separate_rounds.append(_run('full', LOADS[-1], duration_s, separate=True))
+    separate_rounds = [
+        _run('full', LOADS[-1], duration_s, separate=True) for _ in range(num_rounds)
+    ]
     figures['tick']['separate_fifo'] = separate_rounds[0]['tick']
     figures['rounds'] = {'full': full_rounds, 'separate_fifo': separate_rounds}
     _say('chunked, on a prefix of 1,024 visual tokens')
-    figures['chunked_1024'] = run_node(ROWS['full'], LOADS[2], duration_s, {
-        'action.mode': 'chunked', 'model.image_px': 224, 'engine.observation_period_s': 0.2})
+    figures['chunked_1024'] = run_node(
+        ROWS['full'],
+        LOADS[2],
+        duration_s,
+        {'action.mode': 'chunked', 'model.image_px': 224, 'engine.observation_period_s': 0.2},
+    )
     _finish_action(figures, model, rates)
     gates = judge(figures, full_rounds, separate_rounds, MICRO_SLICE_MS, LOADS[-1].scene_period_s)
-    figures['gates'] = {gate.name: {'ours': gate.ours, 'limit': gate.limit, 'holds': gate.holds}
-                        for gate in gates}
+    figures['gates'] = {
+        gate.name: {'ours': gate.ours, 'limit': gate.limit, 'holds': gate.holds} for gate in gates
+    }
     _print(figures, gates)
     return figures
 
 
 def _rows(quick: bool) -> tuple[str, ...]:
     names = ('full', 'unmanaged')
-    return names if quick else (*names, 'isolated_fifo', 'shared_fifo', 'shared_batched', 'two_process')
+    return (
+        names
+        if quick
+        else (*names, 'isolated_fifo', 'shared_fifo', 'shared_batched', 'two_process')
+    )
 
 
 def _run(name: str, load: Load, duration_s: float, separate: bool = False) -> dict[str, Any]:
-    _say(f'{load.name}: {name}{", tick in a process of its own" if separate else ""}, {duration_s:.0f} s')
+    where = ', tick in a process of its own' if separate else ''
+    _say(f'{load.name}: {name}{where}, {duration_s:.0f} s')
     if name == 'two_process':
         # Action alone beside language alone, both on one core.
         alone = Load(load.name, 0, 0.0, load.width, load.height, load.rate_hz)
-        return run_node(ROWS['full'], alone, duration_s, cpu=0,
-                        beside='oxygen_ros.bench.language_process' if load.num_dialogues else None)
+        return run_node(
+            ROWS['full'],
+            alone,
+            duration_s,
+            cpu=0,
+            beside='oxygen_ros.bench.language_process' if load.num_dialogues else None,
+        )
     more: dict[str, object] = {'tick.process': 'separate'} if separate else {}
     return run_node(ROWS[name], load, duration_s, more)
 
@@ -96,8 +120,12 @@ def _run(name: str, load: Load, duration_s: float, separate: bool = False) -> di
 def _kv() -> dict[str, Any]:
     isolated, _ = kv.measure_peak(_KV_TOKENS, 'isolated')
     shared, private = kv.measure_peak(_KV_TOKENS, 'shared')
-    return {'bytes': {'isolated': isolated, 'shared': shared}, 'reduction': 1.0 - shared / isolated,
-            'limit': reduction_limit(_KV_TOKENS, private), 'visual_tokens': _KV_TOKENS}
+    return {
+        'bytes': {'isolated': isolated, 'shared': shared},
+        'reduction': 1.0 - shared / isolated,
+        'limit': reduction_limit(_KV_TOKENS, private),
+        'visual_tokens': _KV_TOKENS,
+    }
 
 
 def _finish_action(figures: dict[str, Any], model: Any, rates: dict[str, float]) -> None:
@@ -116,18 +144,38 @@ def _number(value: float | None, digits: int = 2) -> str:
 
 
 def _print(figures: dict[str, Any], gates: list[Gate]) -> None:
-    tick = Table(title='control tick at 50 Hz: lateness of publication after the absolute deadline')
-    for column in ('load', 'row', 'sd ms', 'p99 ms', 'worst ms', 'on time %', 'held', 'age p50/p99 ms'):
+    tick = Table(
+        title='control tick at 50 Hz: lateness of publication after the absolute deadline'
+    )
+    for column in (
+        'load',
+        'row',
+        'sd ms',
+        'p99 ms',
+        'worst ms',
+        'on time %',
+        'held',
+        'age p50/p99 ms',
+    ):
         tick.add_column(column, justify='left' if column in ('load', 'row') else 'right')
     for load, rows in figures['tick'].items():
         for row, figure in ({'': rows} if 'sd_ms' in rows else rows).items():
             on_time = figure.get('on_time')
             age = figure.get('age_ms', {'p50': None, 'p99': None})
-            tick.add_row(load, row, _number(figure['sd_ms']), _number(figure['p99_ms']),
-                         _number(figure['worst_ms'], 1), '-' if on_time is None else f'{100 * on_time:.1f}',
-                         str(figure.get('held', '-')), f'{_number(age["p50"], 0)}/{_number(age["p99"], 0)}')
+            tick.add_row(
+                load,
+                row,
+                _number(figure['sd_ms']),
+                _number(figure['p99_ms']),
+                _number(figure['worst_ms'], 1),
+                '-' if on_time is None else f'{100 * on_time:.1f}',
+                str(figure.get('held', '-')),
+                f'{_number(age["p50"], 0)}/{_number(age["p99"], 0)}',
+            )
     _CONSOLE.print(tick)
-    cycles = Table(title='three-task cycle, ms a frame (encode, prefill, action pass, two texts of 30 tokens)')
+    cycles = Table(
+        title='three-task cycle, ms a frame (encode, prefill, action pass, two texts of 30 tokens)'
+    )
     for column in ('row', 'p50', 'p99'):
         cycles.add_column(column, justify='right')
     for row, figure in figures['cycle_ms'].items():
@@ -138,8 +186,13 @@ def _print(figures: dict[str, Any], gates: list[Gate]) -> None:
     for column in ('', 'claimed', 'ours', 'limit', ''):
         verdict.add_column(column, justify='right')
     for gate in gates:
-        verdict.add_row(gate.name, gate.claimed, _number(gate.ours, 3), f'{gate.limit:.3f} {gate.unit}',
-                        '[green]holds[/]' if gate.holds else '[red]does not hold[/]')
+        verdict.add_row(
+            gate.name,
+            gate.claimed,
+            _number(gate.ours, 3),
+            f'{gate.limit:.3f} {gate.unit}',
+            '[green]holds[/]' if gate.holds else '[red]does not hold[/]',
+        )
     _CONSOLE.print(verdict)
 
 
@@ -148,17 +201,24 @@ def _print_lines(figures: dict[str, Any]) -> None:
     lines = [
         f'cycle: {cycle_["speedup"]:.2f} times isolated+fifo, predicted from stage times '
         f'{cycle_["predicted_speedup"]:.2f}, FLOPs {cycle_["flop_ratio"]:.2f}; '
-        f'{cycle_["frames_in_flight"]:.1f} frames in flight, {cycle_["rows_per_step"]:.1f} rows a step',
-        f'action: {action["chunks_per_s"]:.1f} chunks/s, {action["actions_per_s"]:.0f} actions/s (x horizon); pass '
+        f'{cycle_["frames_in_flight"]:.1f} frames in flight, '
+        f'{cycle_["rows_per_step"]:.1f} rows a step',
+        f'action: {action["chunks_per_s"]:.1f} chunks/s, '
+        f'{action["actions_per_s"]:.0f} actions/s (x horizon); pass '
         f'{_number(action["pass_ms"]["p50"])} ms p50, {_number(action["pass_ms"]["p99"])} p99, '
         f'{action["over_floor"]:.1f} times its floor of {action["floor_ms"]:.2f} ms',
-        f'ingest: {ingest["frames_in"]} frames in = {ingest["frames_out"]} out + {ingest["superseded"]} superseded '
+        f'ingest: {ingest["frames_in"]} frames in = {ingest["frames_out"]} out '
+        f'+ {ingest["superseded"]} superseded '
         f'+ {ingest["refused"]} refused; receipt to frame {_number(ingest["ms"]["p50"])} ms p50, '
-        f'{_number(ingest["ms"]["p99"])} p99']
+        f'{_number(ingest["ms"]["p99"])} p99',
+    ]
     for load, figure in figures['dialogue'].items():
         if figure['first_tokens']:
             ttft = figure['ttft_ms']
-            lines.append(f'dialogue, {load}: first token {_number(ttft["p50"], 0)} ms p50, '
-                         f'{_number(ttft["p99"], 0)} p99 at the client, {figure["tokens_per_s"]:.0f} tokens/s')
+            lines.append(
+                f'dialogue, {load}: first token {_number(ttft["p50"], 0)} ms p50, '
+                f'{_number(ttft["p99"], 0)} p99 at the client, '
+                f'{figure["tokens_per_s"]:.0f} tokens/s'
+            )
     for line in lines:
         _CONSOLE.print(line)

@@ -1,4 +1,7 @@
-"""A whole engine with synthetic sensors, on virtual or real time: what every measurement without ROS stands on."""
+"""A whole engine with synthetic sensors, on virtual or real time: what every measurement without
+ROS stands on.
+"""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -24,12 +27,17 @@ from ..types import (
 MS = 1_000_000
 PERIOD_NS = 20 * MS
 
-# Costs of the tiny model's units on one CPU core, rounded: what virtual time charges (size 0: any).
+# Costs of the tiny model's units on one CPU core, rounded: what virtual time charges (size 0:
+# any).
 TABLE = {
-    UnitKey(UnitKind.INGEST, 0): 150_000, UnitKey(UnitKind.VISION, 0): 750_000,
-    UnitKey(UnitKind.PREFILL, 0): 1_350_000, UnitKey(UnitKind.ACTION_PROMPT, 0): 300_000,
-    UnitKey(UnitKind.TEXT_PREFILL, 0): 300_000, UnitKey(UnitKind.DECODE, 0): 250_000,
-    UnitKey(UnitKind.HEAD, 0): 100_000, UnitKey(UnitKind.DENOISE, 0): 800_000,
+    UnitKey(UnitKind.INGEST, 0): 150_000,
+    UnitKey(UnitKind.VISION, 0): 750_000,
+    UnitKey(UnitKind.PREFILL, 0): 1_350_000,
+    UnitKey(UnitKind.ACTION_PROMPT, 0): 300_000,
+    UnitKey(UnitKind.TEXT_PREFILL, 0): 300_000,
+    UnitKey(UnitKind.DECODE, 0): 250_000,
+    UnitKey(UnitKind.HEAD, 0): 100_000,
+    UnitKey(UnitKind.DENOISE, 0): 800_000,
 }
 
 
@@ -39,8 +47,14 @@ class SyntheticSensors:
     :param period_ns: 0: a new observation whenever it is asked for.
     """
 
-    def __init__(self, num_cameras: int, num_joints: int = 7, period_ns: int = 100 * MS, image_px: int = 112,
-                 num_observations: int = 10**9) -> None:
+    def __init__(
+        self,
+        num_cameras: int,
+        num_joints: int = 7,
+        period_ns: int = 100 * MS,
+        image_px: int = 112,
+        num_observations: int = 10**9,
+    ) -> None:
         self.cameras = tuple(f'camera_{index}' for index in range(num_cameras))
         self.num_joints = num_joints
         self.period_ns = period_ns
@@ -56,8 +70,10 @@ class SyntheticSensors:
     def make(self, observation_id: int, now_ns: int) -> Observation:
         """Return an observation."""
         stamp = observation_id * max(self.period_ns, 1)
-        frames = tuple(CameraFrame(camera, stamp, now_ns, self.image(observation_id, index))
-                       for index, camera in enumerate(self.cameras))
+        frames = tuple(
+            CameraFrame(camera, stamp, now_ns, self.image(observation_id, index))
+            for index, camera in enumerate(self.cameras)
+        )
         return Observation(observation_id, stamp, now_ns, frames, self.state(now_ns))
 
     def observation(self, now_ns: int) -> Observation | None:
@@ -82,25 +98,49 @@ class Workbench:
     :param clock: virtual by default, charged by `TABLE`.
     """
 
-    def __init__(self, model: VLAModel, config: EngineConfig, sensors: SyntheticSensors | None = None,
-                 clock: WorkClock | None = None, cost_model: CostModel | None = None) -> None:
+    def __init__(
+        self,
+        model: VLAModel,
+        config: EngineConfig,
+        sensors: SyntheticSensors | None = None,
+        clock: WorkClock | None = None,
+        cost_model: CostModel | None = None,
+    ) -> None:
         self.model = model
         self.clock: WorkClock = VirtualWorkClock() if clock is None else clock
-        self.sensors = SyntheticSensors(model.spec.num_cameras, model.spec.action_dim) if sensors is None else sensors
+        self.sensors = (
+            SyntheticSensors(model.spec.num_cameras, model.spec.action_dim)
+            if sensors is None
+            else sensors
+        )
         self.events: list[EngineEvent] = []
         self.on_poll: Callable[[], None] = lambda: None
-        self.engine = Engine(model, config, self.clock, TableCostModel(TABLE) if cost_model is None else cost_model,
-                             self.sensors, self.events.append, lambda: self.on_poll())
+        self.engine = Engine(
+            model,
+            config,
+            self.clock,
+            TableCostModel(TABLE) if cost_model is None else cost_model,
+            self.sensors,
+            self.events.append,
+            lambda: self.on_poll(),
+        )
         self.engine.action.align(self.clock.now_ns())
         self._num_requests = 0
 
-    def ask(self, prompt: str = 'what do you see?', max_tokens: int = 32, task: TaskType = TaskType.DIALOGUE,
-            request_id: int | None = None) -> int:
+    def ask(
+        self,
+        prompt: str = 'what do you see?',
+        max_tokens: int = 32,
+        task: TaskType = TaskType.DIALOGUE,
+        request_id: int | None = None,
+    ) -> int:
         """Submit a text request; return its id."""
         if request_id is None:
             self._num_requests += 1
             request_id = self._num_requests
-        self.engine.submit_text(request_id, task, prompt, SamplingParams(max_tokens=max_tokens, seed=request_id))
+        self.engine.submit_text(
+            request_id, task, prompt, SamplingParams(max_tokens=max_tokens, seed=request_id)
+        )
         return request_id
 
     def cycle(self) -> int:

@@ -1,4 +1,5 @@
 """`oxygen demo`: from nothing to a running node, a question, a scene graph and a table."""
+
 from __future__ import annotations
 
 import argparse
@@ -17,22 +18,43 @@ _GENERATED_JOINTS = tuple(f'joint_{index}' for index in range(7))
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command line."""
-    parser.add_argument('--duration', type=_positive, default=30.0, metavar='S',
-                        help='seconds from activation to the end (default: %(default)s)')
     parser.add_argument(
-        '--bag', type=Path, metavar='PATH',
-        help='play this rosbag2 recording (MCAP or SQLite) instead of the generated scene')
+        '--duration',
+        type=_positive,
+        default=30.0,
+        metavar='S',
+        help='seconds from activation to the end (default: %(default)s)',
+    )
+    parser.add_argument(
+        '--bag',
+        type=Path,
+        metavar='PATH',
+        help='play this rosbag2 recording (MCAP or SQLite) instead of the generated scene',
+    )
     parser.add_argument('--loop', action='store_true', help='play the bag again and again')
     parser.add_argument('--model', default='tiny', help='model by name (default: %(default)s)')
     parser.add_argument('--question', default='What do you see?', help='what the client asks')
-    parser.add_argument('--instruction', default='put the cup on the plate',
-                        help='what the arm should do (a bag brings its own)')
-    parser.add_argument('--max-observation-age-ms', type=_positive, default=400.0, metavar='MS',
-                        help='older observations are not acted on (default: %(default)s)')
-    parser.add_argument('--params-file', type=Path, metavar='YAML',
-                        help='more parameters for the node')
-    parser.add_argument('--trace', type=Path, metavar='FILE',
-                        help='write the timeline of slices, passes and waits there, for Perfetto')
+    parser.add_argument(
+        '--instruction',
+        default='put the cup on the plate',
+        help='what the arm should do (a bag brings its own)',
+    )
+    parser.add_argument(
+        '--max-observation-age-ms',
+        type=_positive,
+        default=400.0,
+        metavar='MS',
+        help='older observations are not acted on (default: %(default)s)',
+    )
+    parser.add_argument(
+        '--params-file', type=Path, metavar='YAML', help='more parameters for the node'
+    )
+    parser.add_argument(
+        '--trace',
+        type=Path,
+        metavar='FILE',
+        help='write the timeline of slices, passes and waits there, for Perfetto',
+    )
     parser.add_argument('--json', type=Path, metavar='FILE', help='write the figures there')
 
 
@@ -53,13 +75,21 @@ def run(args: argparse.Namespace) -> int:
     source_module, source_arguments, cameras, joints, transports = _source(args)
     # Imported after the environment is set: the middleware reads it when it is loaded.
     from ..nodes.demo_client import DemoPlan, run_client
+
     with tempfile.TemporaryDirectory() as folder, Children() as children:
         record = Path(folder) / 'run.json'
         children.start('camera source', source_module, source_arguments)
-        children.start('node', 'oxygen_ros.nodes.oxygen_node',
-                       _node_arguments(args, cameras, joints, transports, record))
-        plan = DemoPlan(duration_s=args.duration, question=args.question, cameras=cameras,
-                        max_observation_age_s=args.max_observation_age_ms * 1e-3)
+        children.start(
+            'node',
+            'oxygen_ros.nodes.oxygen_node',
+            _node_arguments(args, cameras, joints, transports, record),
+        )
+        plan = DemoPlan(
+            duration_s=args.duration,
+            question=args.question,
+            cameras=cameras,
+            max_observation_age_s=args.max_observation_age_ms * 1e-3,
+        )
         recording = run_client(plan, children.check)
         if args.trace is not None:
             _write_trace(args.trace, record)
@@ -74,6 +104,7 @@ def _write_trace(path: Path, record: Path) -> None:
     import numpy as np
 
     from ..report.perfetto import write_trace
+
     rows = json.loads(record.read_text())['timeline']
     write_trace(path, np.array(rows, dtype=np.int64).reshape(-1, 5))
     print(f'{path}: open it at ui.perfetto.dev')
@@ -81,6 +112,7 @@ def _write_trace(path: Path, record: Path) -> None:
 
 def _check_before_start(args: argparse.Namespace) -> None:
     from ..models.registry import model_names
+
     if args.model not in model_names():
         raise OxygenError(f'--model: expected one of {", ".join(model_names())}, got {args.model}')
     if args.params_file is not None and not args.params_file.is_file():
@@ -95,33 +127,54 @@ def _check_before_start(args: argparse.Namespace) -> None:
 def _isolate() -> None:
     """Keep the demo on this machine and, unless told otherwise, in a domain of its own."""
     from ..nodes.transport import use_large_data_transport
+
     use_large_data_transport()
     os.environ.setdefault('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
     if 'ROS_DOMAIN_ID' not in os.environ:
         os.environ['ROS_DOMAIN_ID'] = str(1 + os.getpid() % 100)
-        print('To look in from another terminal: '
-              f'export ROS_DOMAIN_ID={os.environ["ROS_DOMAIN_ID"]} '
-              'ROS_AUTOMATIC_DISCOVERY_RANGE=LOCALHOST', flush=True)
+        print(
+            'To look in from another terminal: '
+            f'export ROS_DOMAIN_ID={os.environ["ROS_DOMAIN_ID"]} '
+            'ROS_AUTOMATIC_DISCOVERY_RANGE=LOCALHOST',
+            flush=True,
+        )
 
 
-def _source(args: argparse.Namespace) -> tuple[str, list[str], tuple[str, ...], tuple[str, ...],
-                                               str]:
+def _source(
+    args: argparse.Namespace,
+) -> tuple[str, list[str], tuple[str, ...], tuple[str, ...], str]:
     """Return module and arguments of the source, its cameras, its joints, and how images come."""
     if args.bag is None:
-        arguments = ['--ros-args', '-p', _list('cameras', _GENERATED_CAMERAS),
-                     '-p', f'instruction:={json.dumps(args.instruction)}']
-        return ('oxygen_ros.nodes.camera_source', arguments, _GENERATED_CAMERAS, _GENERATED_JOINTS,
-                'raw')
+        arguments = [
+            '--ros-args',
+            '-p',
+            _list('cameras', _GENERATED_CAMERAS),
+            '-p',
+            f'instruction:={json.dumps(args.instruction)}',
+        ]
+        return (
+            'oxygen_ros.nodes.camera_source',
+            arguments,
+            _GENERATED_CAMERAS,
+            _GENERATED_JOINTS,
+            'raw',
+        )
     from ..replay.bag import open_bag
     from ..replay.layout import discover
+
     with open_bag(args.bag) as bag:
         layout = discover(bag)
     if not layout.cameras:
         raise OxygenError(f'--bag: expected a recording with images, got none in {args.bag}')
     if not layout.joint_names:
         raise OxygenError(f'--bag: expected a recording with joint states, got none in {args.bag}')
-    arguments = ['--ros-args', '-p', f'bag:={args.bag.resolve()}', '-p',
-                 f'loop:={str(args.loop).lower()}']
+    arguments = [
+        '--ros-args',
+        '-p',
+        f'bag:={args.bag.resolve()}',
+        '-p',
+        f'loop:={str(args.loop).lower()}',
+    ]
     return 'oxygen_ros.nodes.bag_player', arguments, layout.cameras, layout.joint_names, 'auto'
 
 
@@ -129,11 +182,21 @@ def _list(name: str, values: tuple[str, ...]) -> str:
     return f'{name}:={json.dumps(list(values))}'
 
 
-def _node_arguments(args: argparse.Namespace, cameras: tuple[str, ...], joints: tuple[str, ...],
-                    transports: str, record: Path) -> list[str]:
-    parameters = [_list('cameras', cameras), _list('joints', joints),
-                  f'image_transport:={transports}', f'model.name:={args.model}',
-                  f'max_observation_age_ms:={args.max_observation_age_ms}', 'autostart:=false']
+def _node_arguments(
+    args: argparse.Namespace,
+    cameras: tuple[str, ...],
+    joints: tuple[str, ...],
+    transports: str,
+    record: Path,
+) -> list[str]:
+    parameters = [
+        _list('cameras', cameras),
+        _list('joints', joints),
+        f'image_transport:={transports}',
+        f'model.name:={args.model}',
+        f'max_observation_age_ms:={args.max_observation_age_ms}',
+        'autostart:=false',
+    ]
     if args.trace is not None:
         parameters.append(f'record_file:={record}')
     arguments = ['--ros-args']
@@ -147,15 +210,24 @@ def _node_arguments(args: argparse.Namespace, cameras: tuple[str, ...], joints: 
 def _print(figures: Figures) -> None:
     from rich.console import Console
     from rich.table import Table
+
     table = Table(title='oxygen demo', show_header=False)
-    reasons = ', '.join(f'{reason} {count}'
-                        for reason, count in sorted(figures.hold_reasons.items()))
-    ratio = (1.0 - figures.kv_bytes_shared / figures.kv_bytes_isolated
-             if figures.kv_bytes_isolated else 0.0)
-    ttft = ('none' if figures.ttft_ms is None
-            else f'{figures.ttft_ms:.0f} ms (median, at the client)')
-    tokens = ('none' if figures.tokens_per_s is None
-              else f'{figures.tokens_per_s:.0f} (while text was live)')
+    reasons = ', '.join(
+        f'{reason} {count}' for reason, count in sorted(figures.hold_reasons.items())
+    )
+    ratio = (
+        1.0 - figures.kv_bytes_shared / figures.kv_bytes_isolated
+        if figures.kv_bytes_isolated
+        else 0.0
+    )
+    ttft = (
+        'none' if figures.ttft_ms is None else f'{figures.ttft_ms:.0f} ms (median, at the client)'
+    )
+    tokens = (
+        'none'
+        if figures.tokens_per_s is None
+        else f'{figures.tokens_per_s:.0f} (while text was live)'
+    )
     rows = [
         ('control ticks', f'{figures.ticks}'),
         ('on time', f'{100 * figures.on_time:.1f} % (within 2 ms, not held, fresh)'),
@@ -163,14 +235,21 @@ def _print(figures: Figures) -> None:
         ('jitter, standard deviation', f'{figures.jitter_sd_ms:.2f} ms'),
         ('action chunks/s', f'{figures.chunks_per_s:.1f}'),
         ('actions/s (chunks/s x horizon)', f'{figures.actions_per_s:.0f}'),
-        ('time to first token', ttft), ('text tokens/s', tokens),
+        ('time to first token', ttft),
+        ('text tokens/s', tokens),
         ('dialogue results', f'{figures.dialogue_results}'),
         ('scene graphs', f'{figures.scene_graphs}'),
-        ('images encoded', f'{figures.images_encoded} = {figures.images_used} used '
-         f'+ {figures.images_superseded} superseded'),
-        ('KV cache at its fullest',
-         f'{figures.kv_bytes_shared:,} bytes shared, {figures.kv_bytes_isolated:,} '
-         f'isolated ({100 * ratio:.1f} % less)'),]
+        (
+            'images encoded',
+            f'{figures.images_encoded} = {figures.images_used} used '
+            f'+ {figures.images_superseded} superseded',
+        ),
+        (
+            'KV cache at its fullest',
+            f'{figures.kv_bytes_shared:,} bytes shared, {figures.kv_bytes_isolated:,} '
+            f'isolated ({100 * ratio:.1f} % less)',
+        ),
+    ]
     for name, value in rows:
         table.add_row(name, value)
     Console().print(table)

@@ -1,4 +1,5 @@
 """The figures of a demo run, from what a client received; no ROS here."""
+
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
@@ -32,7 +33,9 @@ class Recording:
     kv_bytes_shared: int = 0  # when isolated caches would have taken most
     kv_bytes_isolated: int = 0
 
-    def add_tick(self, deadline_ns: int, held: bool, reason: str, lateness_s: float, age_s: float) -> None:
+    def add_tick(
+        self, deadline_ns: int, held: bool, reason: str, lateness_s: float, age_s: float
+    ) -> None:
         """Count one published target, if its deadline lies within the run."""
         if self.first_deadline_ns is None:
             self.first_deadline_ns = deadline_ns
@@ -82,14 +85,20 @@ def summarise(recording: Recording) -> Figures:
     lateness = recording.lateness_ms
     chunks_per_s = recording.chunks / recording.duration_s
     return Figures(
-        ticks=recording.ticks, held=recording.held,
+        ticks=recording.ticks,
+        held=recording.held,
         on_time=recording.on_time / recording.ticks if recording.ticks else 0.0,
         jitter_sd_ms=statistics.pstdev(lateness) if lateness else math.nan,
-        chunks_per_s=chunks_per_s, actions_per_s=chunks_per_s * recording.action_horizon,
+        chunks_per_s=chunks_per_s,
+        actions_per_s=chunks_per_s * recording.action_horizon,
         ttft_ms=statistics.median(recording.ttft_ms) if recording.ttft_ms else None,
         tokens_per_s=statistics.fmean(recording.tokens_per_s) if recording.tokens_per_s else None,
-        dialogue_results=recording.dialogue_results, scene_graphs=recording.scene_graphs,
-        images_encoded=recording.images_encoded, images_used=len(recording.images_used),
+        dialogue_results=recording.dialogue_results,
+        scene_graphs=recording.scene_graphs,
+        images_encoded=recording.images_encoded,
+        images_used=len(recording.images_used),
         images_superseded=recording.images_superseded,
-        kv_bytes_shared=recording.kv_bytes_shared, kv_bytes_isolated=recording.kv_bytes_isolated,
-        hold_reasons=dict(recording.hold_reasons))
+        kv_bytes_shared=recording.kv_bytes_shared,
+        kv_bytes_isolated=recording.kv_bytes_isolated,
+        hold_reasons=dict(recording.hold_reasons),
+    )

@@ -1,4 +1,5 @@
 """Child processes of the demo: started together, watched, and ended cleanly."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -29,12 +30,16 @@ class Children:
     def __exit__(self, *exc: object) -> None:
         self.stop()
 
-    def start(self, name: str, module: str, arguments: Sequence[str], cpu: int | None = None) -> None:
+    def start(
+        self, name: str, module: str, arguments: Sequence[str], cpu: int | None = None
+    ) -> None:
         """Start `python -m module arguments`.
 
         :param cpu: the one core it may use; None: all.
         """
-        process = subprocess.Popen([sys.executable, '-m', module, *arguments], start_new_session=True)
+        process = subprocess.Popen(
+            [sys.executable, '-m', module, *arguments], start_new_session=True
+        )
         if cpu is not None:
             os.sched_setaffinity(process.pid, {cpu})
         self._processes.append((name, process))
@@ -45,7 +50,8 @@ class Children:
             status = process.poll()
             if status is not None:
                 raise OxygenError(
-                    f'{name}: expected to run until the end, ended with status {status}')
+                    f'{name}: expected to run until the end, ended with status {status}'
+                )
 
     def stop(self) -> None:
         """End all, the last started first."""

@@ -117,6 +117,6 @@ class OnlineCostModel:
         window = self._windows.get(key)
         return None if window is None else window.sorted[len(window.sorted) // 2]
 
-    def keys(self) -> list[UnitKey]:
+    def observed(self) -> list[UnitKey]:
         """Return the keys observed so far."""
         return list(self._windows)

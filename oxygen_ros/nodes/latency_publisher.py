@@ -108,7 +108,7 @@ class LatencyPublisher:
         model = self._runtime.cost_model
         if not isinstance(model, OnlineCostModel):
             return math.nan
-        keys = [key for key in list(model.keys()) if key.kind == kind]
+        keys = [key for key in model.observed() if key.kind == kind]
         median_ns = model.median_ns(keys[-1]) if keys else None
         return math.nan if median_ns is None else median_ns * 1e-6
 
