@@ -102,6 +102,7 @@ def test_a_slot_is_free_when_its_last_reader_leaves():
     lambda pool: [pool.share_slot(pool.take_slot()), pool.release(0), pool.release(0)],
     lambda pool: pool.free_block(pool.num_blocks),
     lambda pool: pool.free_block(pool.take_run()),
+    lambda pool: pool.free_run(pool.take_run() + 1),
     lambda pool: pool.free_run(pool.first_run_block),
     lambda pool: pool.free_run(pool.first_run_block + 1),
     lambda pool: pool.free_block(pool.first_run_block),

@@ -55,6 +55,24 @@ def test_text_waits_when_pinning_would_leave_no_slot_to_build_in():
     assert cache.choose_text_prefix(S).observation_id == 3
 
 
+def test_text_joins_the_newest_of_two_pins_when_the_first_is_too_old():
+    cache = make_manager(max_live_prefixes=4, text_prefix_max_age_s=0.5)
+    build(cache, 1, 0)
+    cache.bind_context(DIALOGUE, cache.choose_text_prefix(0), 0)
+    second = build(cache, 2, S)
+    cache.bind_context(DIALOGUE, cache.choose_text_prefix(S), S)
+    build(cache, 3, int(1.1 * S))
+    assert cache.choose_text_prefix(int(1.4 * S)) is second
+    assert cache.choose_text_prefix(int(1.6 * S)) is None
+
+
+def test_text_joins_the_newest_prefix_of_all_whatever_its_age_when_it_is_pinned():
+    cache = make_manager(max_live_prefixes=3, text_prefix_max_age_s=0.0)
+    newest = build(cache, 1, 0)
+    cache.bind_context(DIALOGUE, newest, 0)
+    assert cache.choose_text_prefix(10 * S) is newest
+
+
 def test_blocks_are_taken_all_or_none():
     cache = make_manager(num_text_blocks=6)
     context = cache.bind_context(DIALOGUE, build(cache, 1), 0)
@@ -164,6 +182,16 @@ def test_the_report_counts_each_page_once_and_isolated_copies_per_reader():
     assert report.bytes_isolated - report.bytes_referenced == 7 * block
     assert report.prefix_readers == (2,)
     assert report.prefix_age_s == (1.0,)
+
+
+def test_a_prefix_that_nobody_reads_yet_is_one_copy_in_isolated_caches_too():
+    cache = make_manager()
+    build(cache)
+    report = memory_report(cache, 0)
+    assert report.bytes_isolated == report.bytes_prefix == 7 * cache.cache.bytes_per_block
+    assert report.prefix_readers == (0,)
+    # What is neither used nor free is the tail of the slot.
+    assert report.bytes_total - report.bytes_free == 8 * cache.cache.bytes_per_block
 
 
 def test_the_limit_is_two_thirds_for_a_long_prefix():
