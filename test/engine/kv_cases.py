@@ -25,8 +25,8 @@ def provenance(observation_id):
     return Provenance(observation_id, 0, ('a',), (0,), 0, '')
 
 
-def begin(manager, observation_id=1, now_ns=0):
-    return manager.begin_prefix(PREFIX_TOKENS, num_visual_tokens=PREFIX_TOKENS, steady_ns=now_ns,
+def begin(manager, observation_id=1, now_ns=0, num_tokens=PREFIX_TOKENS):
+    return manager.begin_prefix(num_tokens, num_visual_tokens=num_tokens, steady_ns=now_ns,
                                 provenance=provenance(observation_id))
 
 

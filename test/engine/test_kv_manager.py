@@ -1,11 +1,13 @@
 """Prefixes registered once and shared, contexts bound and released, and what is reported of it."""
+from dataclasses import replace
 import random
 
-from kv_cases import begin, build, make_manager, provenance
+from kv_cases import begin, build, make_manager, provenance, SPEC
 import pytest
+import torch
 
 from oxygen_ros.engine.errors import NeverFitsError, PoolError
-from oxygen_ros.engine.manager import KVConfig
+from oxygen_ros.engine.manager import KVCacheManager, KVConfig
 from oxygen_ros.engine.memory_report import memory_report, reduction_limit
 from oxygen_ros.types import TaskType
 
@@ -192,6 +194,38 @@ def test_a_prefix_that_nobody_reads_yet_is_one_copy_in_isolated_caches_too():
     assert report.prefix_readers == (0,)
     # What is neither used nor free is the tail of the slot.
     assert report.bytes_total - report.bytes_free == 8 * cache.cache.bytes_per_block
+
+
+def test_the_worked_example_of_the_documentation_is_what_happens():
+    spec = replace(SPEC, tokens_per_image=256, num_cameras=4, max_action_prompt_tokens=32)
+    cache = KVCacheManager(spec, KVConfig(block_size=8), torch.device('cpu'), torch.float32)
+    rows = []
+
+    def note(*_):
+        report = memory_report(cache, 0)
+        rows.append((report.blocks_free, report.blocks_owned, report.blocks_shared,
+                     report.bytes_isolated // cache.cache.bytes_per_block))
+
+    note()
+    builder = begin(cache, num_tokens=1024)
+    note()
+    prefix = cache.register_immutable_prefix(builder, 0)
+    note()
+    action = cache.bind_context(ACTION, prefix, 0)
+    note()
+    dialogue = cache.bind_context(DIALOGUE, prefix, 0)
+    note(dialogue.extend(76))
+    scene_graph = cache.bind_context(TaskType.SCENE_GRAPH, prefix, 0)
+    note(scene_graph.extend(137))
+    newest = cache.register_immutable_prefix(begin(cache, 2, num_tokens=1024), 0)
+    cache.bind_context(ACTION, newest, 0)
+    note(action.release())
+    note(dialogue.release())
+    note(scene_graph.release())
+    assert rows == [
+        (785, 0, 0, 0), (657, 128, 0, 0), (657, 0, 128, 128), (650, 7, 128, 135),
+        (640, 17, 128, 273), (622, 35, 128, 419), (494, 35, 256, 419), (504, 25, 256, 281),
+        (650, 7, 128, 135)]
 
 
 def test_the_limit_is_two_thirds_for_a_long_prefix():
