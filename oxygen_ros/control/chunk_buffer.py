@@ -5,10 +5,10 @@ from collections import deque
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ..types import ActionChunk
 from . import hold_reasons
 from .clock import NS_PER_MS, NS_PER_S
 from .seam import mix, Seam
-from ..types import ActionChunk
 
 MAX_LIVE_CHUNKS = 3  # the newest, the one it replaces, and one still fading before that
 MAX_PENDING_CHUNKS = 8  # between two ticks; beyond it the oldest makes room

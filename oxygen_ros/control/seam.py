@@ -3,8 +3,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from . import hold_reasons
 from ..types import ActionChunk
+from . import hold_reasons
 
 
 class Seam:

@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..types import RobotState, Target
 from . import hold_reasons
 from .arming import Arming, ArmState, ArmView
 from .chunk_buffer import ChunkBuffer, Sample
 from .clock import NS_PER_MS, NS_PER_S
 from .limits import ActuationMode, JointLimits, Limiter
 from .ramp import Ramp
-from ..types import RobotState, Target
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,4 +71,5 @@ class Timeline:
         """Return the durations of a kind that ended at or after `since_ns`: [n] int64."""
         rows = self.snapshot()
         rows = rows[(rows[:, 0] == kind) & (rows[:, 2] >= since_ns)]
-        return rows[:, 2] - rows[:, 1]
+        durations: np.ndarray = rows[:, 2] - rows[:, 1]
+        return durations

@@ -148,8 +148,7 @@ def _check_text(sequence: PagedSequence, hidden: Tensor, tokens: Tensor, logits:
                 comparison: Comparison) -> None:
     """Decode greedily from the prefix's last token, own tokens from the first row on."""
     ours = [sequence.model.logits(hidden[-1:])[0]]
-    for token in tokens[:-1].tolist():
-        ours.append(sequence.step(token))
+    ours.extend(sequence.step(token) for token in tokens[:-1].tolist())
     comparison.add('text_logits', torch.stack(ours).cpu(), logits)
     comparison.add('text_tokens', torch.stack(ours).argmax(-1).cpu(), tokens)
 

@@ -61,8 +61,8 @@ class TinyConfig:
     @property
     def vision(self) -> VisionShape:
         """Vision tower: patches of 14 px, so 64 tokens a camera at 112 px."""
-        return VisionShape(image_px=self.image_px, patch_px=14, width=96, mlp_width=192, num_layers=2,
-                           num_heads=3, output_width=self.width)
+        return VisionShape(image_px=self.image_px, patch_px=14, width=96, mlp_width=192,
+                           num_layers=2, num_heads=3, output_width=self.width)
 
     def spec(self, eos_id: int) -> ModelSpec:
         """Return what the engine has to know."""

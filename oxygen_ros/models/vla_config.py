@@ -81,15 +81,16 @@ class VLAConfig:
         :param action_dt_s: seconds between two steps of a chunk.
         """
         return ModelSpec(
-            name=self.family.value, num_layers=self.num_layers,
-            num_heads=self.language.num_heads, num_kv_heads=self.language.num_kv_heads,
-            head_dim=self.language.head_dim, width=self.language.width,
-            vocab_size=self.vocab_size, tokens_per_image=self.vision.num_tokens,
-            num_cameras=len(self.cameras), action_horizon=self.action_horizon,
-            action_dim=self.action_dim, action_dt_s=action_dt_s,
+            name=self.family.value, num_layers=self.num_layers, num_heads=self.language.num_heads,
+            num_kv_heads=self.language.num_kv_heads, head_dim=self.language.head_dim,
+            width=self.language.width, vocab_size=self.vocab_size,
+            tokens_per_image=self.vision.num_tokens, num_cameras=len(self.cameras),
+            action_horizon=self.action_horizon, action_dim=self.action_dim,
+            action_dt_s=action_dt_s,
             action_suffix_tokens=self.action_horizon + self.num_head_tokens,
             action_causal=self.family is Family.SMOLVLA,
             num_denoising_steps=self.num_denoising_steps, max_action_prompt_tokens=0,
             max_prefix_prompt_tokens=self.max_prompt_tokens,
-            prefix_scope=PrefixScope.OBSERVATION_PROMPT, state_in=_STATE_IN.get(self.family, StateIn.PROMPT),
-            eos_token_ids=eos_token_ids, action_head_tokens=self.num_head_tokens)
+            prefix_scope=PrefixScope.OBSERVATION_PROMPT,
+            state_in=_STATE_IN.get(self.family, StateIn.PROMPT), eos_token_ids=eos_token_ids,
+            action_head_tokens=self.num_head_tokens)

@@ -1,8 +1,7 @@
 """Builders of chunks and states, and a tick on virtual time, for the tests of control."""
 import numpy as np
 
-from oxygen_ros.control import (
-    Arming, ChunkBuffer, ControlTick, JointLimits, TickConfig)
+from oxygen_ros.control import Arming, ChunkBuffer, ControlTick, JointLimits, TickConfig
 from oxygen_ros.types import ActionChunk, Provenance, RobotState
 
 MS = 1_000_000

@@ -1,6 +1,7 @@
 """The chunk buffer: interpolation, seams, epochs and what is dropped."""
 from control_rig import make_chunk, MS, PERIOD_NS, START_NS
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 import numpy as np
 import pytest
 

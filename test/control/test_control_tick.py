@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from oxygen_ros.control import (
-    Arming, ArmState, ChunkBuffer, ControlTick, hold_reasons, JointLimits, TickConfig)
+    Arming,
+    ArmState,
+    ChunkBuffer,
+    ControlTick,
+    hold_reasons,
+    JointLimits,
+    TickConfig,
+)
 
 
 def reason_after(rig, **step):

@@ -1,5 +1,6 @@
 """Limits: what is bounded, what is refused."""
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 import numpy as np
 import pytest
 

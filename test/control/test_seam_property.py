@@ -1,11 +1,18 @@
 """Whatever the chunks do, no step between consecutive targets exceeds the per-joint limit."""
 from control_rig import make_chunk, make_state, MS, PERIOD_NS, START_NS
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 import numpy as np
 import pytest
 
 from oxygen_ros.control import (
-    ActuationMode, Arming, ChunkBuffer, ControlTick, JointLimits, TickConfig)
+    ActuationMode,
+    Arming,
+    ChunkBuffer,
+    ControlTick,
+    JointLimits,
+    TickConfig,
+)
 
 NUM_JOINTS = 3
 NUM_TICKS = 150

@@ -191,6 +191,6 @@ def test_scores_of_any_size_do_not_overflow(name):
     assert out.isfinite().all()
     assert lse.isfinite().all()
     batch.q = batch.q.double()
-    keys, values = (part.double() for part in batch.dense[1])
+    keys, _ = (part.double() for part in batch.dense[1])
     scores = torch.einsum('hd,kd->hk', batch.q[4], keys[:, 0]) / math.sqrt(32)
     torch.testing.assert_close(lse[4].double(), scores.logsumexp(1), rtol=1e-5, atol=0.0)

@@ -3,11 +3,11 @@ from __future__ import annotations
 
 from functools import cache
 
+from dense_attend import camera_frame
 import pytest
 import torch
 from torch import Tensor
 
-from dense_attend import camera_frame
 from oxygen_ros.engine.spec import PrefixScope
 from oxygen_ros.models.tiny import TinyModel
 from oxygen_ros.models.tiny_config import TinyConfig
