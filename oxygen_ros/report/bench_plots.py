@@ -8,7 +8,7 @@ import numpy as np
 
 from .bench_figures import LOADS, names_under, ROWS
 from .colours import BLUE, GREEN, GREY, LEVELS, ORANGE, SERIES
-from .drawing import canvas, legend_above, Picture, picture
+from .drawing import canvas, legend_above, Picture, picture, plain_log_axis, shared_legend
 from .thresholds import Level
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def _ticks(figures: Figures) -> Picture | None:
     loads = [load for load in names_under(figures, 'tick', LOADS) if load in LOADS]
     if not loads:
         return None
-    figure, axes = canvas(3.2, columns=2)
+    figure, axes = canvas(3.4, columns=2)
     for panel, key, title in zip(axes, ('sd_ms', 'p99_ms'), ('standard deviation', 'p99')):
         rows = _rows(figures, 'tick', loads, key)
         _grouped(panel, figures, loads, rows, 'tick.{load}.{row}.' + key)
@@ -42,8 +42,9 @@ def _ticks(figures: Figures) -> Picture | None:
         if key == 'sd_ms':
             panel.axhline(0.4, color=LEVELS[Level.WARN], linestyle='--', linewidth=1.0,
                           label='claim: 0.4 ms')
-        panel.set(yscale='log', ylabel=f'jitter, {title} (ms)')
-        legend_above(panel, 3)
+        panel.set(ylabel=f'jitter, {title} (ms)')
+        plain_log_axis(panel)
+    shared_legend(figure, axes[0])
     return picture(figure, 'ticks', 'Jitter of the control tick',
                    'Lateness against the absolute deadline, by load and setting; logarithmic.')
 

@@ -105,11 +105,13 @@ def _recording_page(args: argparse.Namespace) -> tuple[Page, Recording]:
 
 
 def _read(bag: Bag, node: str | None) -> Recording:
+    from rich.console import Console
     from rich.progress import Progress
 
     from .recording import read_recording, TYPES
     total = sum(topic.count for topic in bag.topics if topic.msgtype in TYPES)
-    with Progress(transient=True) as progress:
+    # Not on stdout, which may be read by a program.
+    with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task('reading', total=total)
         return read_recording(bag, node, lambda done: progress.update(task, completed=done))
 

@@ -17,9 +17,10 @@ _STYLE: Any = {  # matplotlib's own type of it lists every key
     'font.size': 9.5, 'axes.edgecolor': '#c3c8cf', 'axes.labelcolor': INK, 'text.color': INK,
     'axes.spines.top': False, 'axes.spines.right': False, 'axes.grid': True,
     'grid.color': '#e7e9ec', 'axes.axisbelow': True, 'xtick.color': '#5b626c',
-    'ytick.color': '#5b626c', 'legend.frameon': False, 'legend.fontsize': 8.5,
+    'ytick.color': '#5b626c',
     'axes.titlesize': 10.5, 'axes.titleweight': 'bold', 'axes.titlelocation': 'left',
 }
+_LEGEND: Any = {'frameon': False, 'fontsize': 8.5, 'handlelength': 1.2, 'columnspacing': 1.2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,5 +65,20 @@ def picture(figure: Figure, name: str, title: str, caption: str) -> Picture:
 
 def legend_above(axes: Axes, columns: int = 6) -> None:
     """Put the legend over the plot, where it hides nothing."""
-    axes.legend(loc='lower left', bbox_to_anchor=(-0.01, 1.0), ncols=columns, handlelength=1.2,
-                columnspacing=1.2, borderaxespad=0.1)
+    axes.legend(loc='lower left', bbox_to_anchor=(-0.01, 1.0), ncols=columns, borderaxespad=0.1,
+                **_LEGEND)
+
+
+def shared_legend(figure: Figure, axes: Axes) -> None:
+    """Put one legend over all axes of a figure, made from those of the given axes."""
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc='outside upper left', ncols=8, **_LEGEND)
+
+
+def plain_log_axis(axes: Axes) -> None:
+    """Make the vertical axis logarithmic, with marks that read 0.3, 1, 3."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+    axes.set_yscale('log')
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
+    axes.yaxis.set_major_formatter('{x:g}')
+    axes.yaxis.set_minor_formatter(NullFormatter())

@@ -25,6 +25,7 @@ table{border-collapse:collapse;width:100%}
 th{color:#5b626c;font-weight:600;text-align:left;font-size:13px}
 th,td{padding:5px 10px 5px 0;border-bottom:1px solid #edeff2;vertical-align:top}
 td.number{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
+td.met,td.not_met,td.no_figure{white-space:nowrap}
 .met{color:#1d7d3f}.not_met{color:#c0262b}.no_figure{color:#8a8f98}
 summary{cursor:pointer;font-weight:600} .warning{border-color:#d99000}
 code{font-size:13px}

@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from .colours import BLUE, GREEN, GREY, LEVELS, ORANGE, PURPLE, SERIES, SKY
-from .drawing import canvas, legend_above, Picture, picture
+from .drawing import canvas, legend_above, Picture, picture, plain_log_axis
 from .latency_fields import growth
 from .recorded_figures import armed_ticks, first_token_ms, on_time, ON_TIME_MS
 from .recording import Float64Array, Recording
@@ -48,7 +48,9 @@ def _jitter(recording: Recording) -> Picture:
     share_above = 1.0 - np.arange(len(sorted_ms)) / len(sorted_ms)
     spread.step(np.maximum(sorted_ms, 1e-3), share_above, color=BLUE, where='pre')
     spread.axvline(ON_TIME_MS, color=LEVELS[Level.BAD], linestyle='--', linewidth=1.0)
-    spread.set(xscale='log', yscale='log', xlabel='lateness (ms)', ylabel='share of ticks above')
+    spread.set(xscale='log', xlabel='lateness (ms)', ylabel='share of ticks above')
+    spread.xaxis.set_major_formatter('{x:g}')
+    plain_log_axis(spread)
     return picture(figure, 'jitter', 'Jitter of the control tick',
                    'Lateness of each published target against its deadline: over time, and the '
                    'share of ticks that were later than a given lateness.')
@@ -110,7 +112,8 @@ def _first_token(recording: Recording) -> Picture:
               color=GREEN, linewidth=1.0, alpha=0.8)
     rate.set_ylabel('tokens/s', color=GREEN)
     rate.set_ylim(0.0, None)
-    rate.spines['right'].set_visible(False)
+    rate.spines[:].set_visible(False)
+    rate.tick_params(colors=GREEN, length=0)
     legend_above(axes)
     return picture(figure, 'first_token', 'Time to first token',
                    'From the goal to the first token, inside the node, and the rate of all text '

@@ -54,6 +54,7 @@ def worst_second(recording: Recording, max_age_ms: float) -> Picture:
     start_s = (middle_ns - recording.start_ns) * 1e-9
     axes.set(xlim=(-510.0, 510.0), ylim=(-2.0 * lane, top), ylabel='lateness (ms)',
              xlabel=f'ms around the worst deadline, {start_s:.2f} s after the start')
+    axes.set_yticks([mark for mark in axes.get_yticks() if 0.0 <= mark <= top])
     legend_above(axes)
     return picture(figure, 'worst_second', 'The worst second',
                    'Each target around the latest one, and the action passes below. A red line: '
