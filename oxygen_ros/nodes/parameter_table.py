@@ -33,7 +33,8 @@ PARAMETERS: tuple[ParameterSpec, ...] = (
                   'Type of weights and KV cache', choices=('float32', 'bfloat16')),
     ParameterSpec('model.seed', 0, 'Seed of random weights', low=0),
     ParameterSpec('model.image_px', 112,
-                  "Side of the vision tower's input (tiny model); a multiple of 14", 'px', 14, 1120),
+                  "Side of the vision tower's input (tiny model); a multiple of 14", 'px', 14,
+                  1120),
     ParameterSpec('model.action_dt_s', 0.02, 'Time between two steps of a chunk', 's', 0.001, 1.0),
     ParameterSpec('model.prefix_scope', 'observation',
                   'What the shared prefix holds', choices=('observation', 'observation+prompt')),
@@ -59,8 +60,8 @@ PARAMETERS: tuple[ParameterSpec, ...] = (
                   'What a target means: position or velocity; effort is refused, since an arm '
                   'cannot be held by it'),
     ParameterSpec('actuation.publish', 'tick',
-                  "Who gives out targets: the tick's own thread, or, as an unmanaged baseline, the "
-                  'engine as it finishes', choices=('tick', 'engine')),
+                  "Who gives out targets: the tick's own thread, or, as an unmanaged baseline, "
+                  'the engine as it finishes', choices=('tick', 'engine')),
     ParameterSpec('actuation.blend_s', 0.1,
                   'Longest fade from one chunk to the next', 's', 0.0, 5.0),
     ParameterSpec('actuation.activation_ramp_s', 1.0,
