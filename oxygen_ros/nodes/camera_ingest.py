@@ -15,7 +15,6 @@ from ..types import CameraFrame
 from .clocks import ClockBridge, ns_of
 from .faults import FaultLog
 
-
 _NUM_DURATIONS = 8192  # several minutes at 30 fps
 
 

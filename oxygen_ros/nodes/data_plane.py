@@ -5,6 +5,7 @@ from collections.abc import Callable
 import functools
 from typing import Any
 
+from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 from rclpy.node import Node
@@ -63,6 +64,8 @@ class DataPlane:
         self._joints = list(settings.joints)
         self._clock = ClockBridge(node.get_clock())
         self._entities: list[Subscription | Timer] = []
+        # Of its own, for a group remembers every entity it ever had.
+        self._group = MutuallyExclusiveCallbackGroup()
         self._num_faults_seen = 0
         self._is_started = False
         if settings.num_threads:
@@ -86,7 +89,7 @@ class DataPlane:
         self._add_diagnostics()
         try:
             self._subscribe()
-        except ValueError:  # a camera's name that cannot be part of a topic's
+        except Exception:  # noqa: B902 no half of a node stays behind
             self.destroy()
             raise
         self._create_timers()
@@ -112,7 +115,7 @@ class DataPlane:
     def _subscribe(self) -> None:
         newest = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
         latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-        create = self._node.create_subscription
+        create = functools.partial(self._node.create_subscription, callback_group=self._group)
         for camera in self.settings.runtime.sensors.cameras:
             for message_type, topic in _TRANSPORTS[self.settings.image_transport]:
                 callback = functools.partial(self._ingest.offer, camera)
@@ -136,7 +139,8 @@ class DataPlane:
                             self._scene.update_in_background))
         for period_s, name, callback in periods:
             self._entities.append(self._node.create_timer(
-                period_s, self._faults.guard(name, callback), clock=steady))
+                period_s, self._faults.guard(name, callback), clock=steady,
+                callback_group=self._group))
 
     # Life.
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
+from rclpy.exceptions import InvalidTopicNameException
+from rclpy.validate_topic_name import validate_topic_name
 
 from ..control import JointLimits, parse_mode, RealtimeSettings, TickConfig
 from ..engine.action_runner import ActionConfig, ActionMode
@@ -83,6 +85,8 @@ def make_settings(values: Mapping[str, Value]) -> NodeSettings:
     """
     reader: Mapping[str, Any] = values
     joints = _names(reader, 'joints')
+    for camera in _names(reader, 'cameras'):
+        _check_topic(camera)
     options = _model_options(reader, len(joints))
     name = reader['model.name']
     if name not in model_names():
@@ -115,6 +119,15 @@ def _names(reader: Mapping[str, Any], parameter: str) -> tuple[str, ...]:
     if len(set(names)) != len(names):
         raise ParameterError(f'{parameter}: expected different names, got {list(names)}')
     return names
+
+
+def _check_topic(camera: str) -> None:
+    try:
+        validate_topic_name(camera)
+    except InvalidTopicNameException:
+        raise ParameterError(
+            'cameras: expected names that can begin a topic (letters, digits and _, parts '
+            f'separated by /), got {camera!r}') from None
 
 
 def _fields(reader: Mapping[str, Any], group: str, cls: type[Any], **more: Any) -> Any:

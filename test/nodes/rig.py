@@ -1,0 +1,163 @@
+"""A robot, a client and their executor in the test's process, on a domain of their own."""
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+import os
+from pathlib import Path
+import signal
+import subprocess
+import sys
+import time
+from typing import Any
+
+import rclpy
+from rclpy.action import ActionClient
+from rclpy.context import Context
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+from rclpy.qos import QoSProfile
+from robot_source import RobotSource
+
+from oxygen_ros.action import Dialogue
+from oxygen_ros.nodes.transport import use_large_data_transport
+
+ROOT = Path(__file__).resolve().parents[2]
+TIMEOUT_S = 20.0  # discovery of a service in a fresh process may take 4 s
+CAMERAS = ('camera_0', 'camera_1')
+JOINTS = ('shoulder', 'elbow', 'gripper')
+DOMAIN = 101 + os.getpid() % 100
+
+
+class Conversation:
+    """One dialogue goal as its client sees it."""
+
+    def __init__(self) -> None:
+        self.feedback: list[Any] = []
+        self.handle: Any = None
+        self.result: Any = None
+        self.status: int | None = None
+
+
+class Rig:
+    """Publishes as a robot and listens as a client; `wait_for` spins both."""
+
+    def __init__(self, cameras: Sequence[str] = CAMERAS, joints: Sequence[str] = JOINTS) -> None:
+        use_large_data_transport()
+        os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
+        self.received: dict[str, list[Any]] = defaultdict(list)
+        self.context = Context()
+        rclpy.init(context=self.context, domain_id=DOMAIN)
+        self.robot = RobotSource(cameras, joints, context=self.context)
+        self.client = Node('client', context=self.context)
+        self.executor = SingleThreadedExecutor(context=self.context)
+        self.executor.add_node(self.robot)
+        self.executor.add_node(self.client)
+        self._clients: dict[str, Any] = {}
+        self._dialogue = ActionClient(self.client, Dialogue, 'oxygen/dialogue')
+
+    def listen(self, kind: type, topic: str, qos: QoSProfile | int = 100) -> None:
+        """Keep what arrives on a topic."""
+        self.client.create_subscription(
+            kind, topic, lambda message: self.received[topic].append(message), qos)
+
+    def wait_for(self, condition: Callable[[], bool], what: str,
+                 timeout_s: float = TIMEOUT_S) -> None:
+        """Spin until the condition holds."""
+        deadline_s = time.monotonic() + timeout_s
+        while not condition():
+            counts = {topic: len(messages) for topic, messages in self.received.items()}
+            assert time.monotonic() < deadline_s, f'waited {timeout_s} s for {what}; got {counts}'
+            self.executor.spin_once(timeout_sec=0.05)
+
+    def spin_for(self, duration_s: float) -> None:
+        """Spin for a time."""
+        end_s = time.monotonic() + duration_s
+        while time.monotonic() < end_s:
+            self.executor.spin_once(timeout_sec=0.02)
+
+    def call(self, kind: type, service: str, request: Any = None) -> Any:
+        """Call a service and return its response."""
+        client = self._clients.get(service)
+        if client is None:
+            client = self._clients[service] = self.client.create_client(kind, service)
+        self.wait_for(client.service_is_ready, service)
+        future = client.call_async(kind.Request() if request is None else request)
+        self.wait_for(future.done, f'an answer of {service}')
+        return future.result()
+
+    def ask(self, prompt: str = 'What do you see?', max_tokens: int = 32,
+            temperature: float = 0.0) -> Conversation:
+        """Send a goal and wait until it is accepted."""
+        talk = Conversation()
+        self.wait_for(self._dialogue.server_is_ready, 'the dialogue action')
+        goal = Dialogue.Goal(prompt=prompt, max_tokens=max_tokens, temperature=temperature)
+        sent = self._dialogue.send_goal_async(
+            goal, feedback_callback=lambda message: talk.feedback.append(message.feedback))
+        self.wait_for(sent.done, 'the acceptance of a goal')
+        talk.handle = sent.result()
+        assert talk.handle.accepted
+
+        def on_result(future: Any) -> None:
+            talk.result, talk.status = future.result().result, future.result().status
+
+        talk.handle.get_result_async().add_done_callback(on_result)
+        return talk
+
+    def wait_for_result(self, talk: Conversation) -> Any:
+        """Spin until a goal has ended; return its result."""
+        self.wait_for(lambda: talk.result is not None, 'the result of a goal')
+        return talk.result
+
+    def close(self) -> None:
+        """End everything."""
+        self.executor.shutdown()
+        self._dialogue.destroy()
+        self.client.destroy_node()
+        self.robot.destroy_node()
+        self.context.try_shutdown()
+
+
+def overrides(**parameters: Any) -> list[Parameter[Any]]:
+    """Return parameters for a node in this process; two underscores stand for a dot."""
+    values = {'cameras': list(CAMERAS), 'joints': list(JOINTS), 'memory__period_s': 0.0,
+              **parameters}
+    return [Parameter(name.replace('__', '.'), value=value) for name, value in values.items()]
+
+
+class NodeProcess:
+    """The node in a process of its own."""
+
+    def __init__(self, **parameters: str) -> None:
+        values = {'cameras': f'[{",".join(CAMERAS)}]', 'joints': f'[{",".join(JOINTS)}]',
+                  'autostart': 'true', **parameters}
+        arguments = [part for name, value in values.items()
+                     for part in ('-p', f'{name.replace("__", ".")}:={value}')]
+        environment = dict(os.environ, ROS_DOMAIN_ID=str(DOMAIN), PYTHONUNBUFFERED='1',
+                           ROS_AUTOMATIC_DISCOVERY_RANGE='LOCALHOST')
+        self._process = subprocess.Popen(
+            [sys.executable, '-m', 'oxygen_ros.nodes.oxygen_node', '--ros-args', *arguments],
+            cwd=ROOT, env=environment, text=True, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT)
+
+    def signal(self, *numbers: int) -> None:
+        """Send signals."""
+        for number in numbers:
+            self._process.send_signal(number)
+
+    def wait(self, timeout_s: float = TIMEOUT_S) -> tuple[int, str]:
+        """Wait for the end; return status and output."""
+        output, _ = self._process.communicate(timeout=timeout_s)
+        return self._process.returncode, output
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process has not ended."""
+        return self._process.poll() is None
+
+    def close(self) -> str:
+        """End it if it runs; return its output."""
+        if self.is_running:
+            self.signal(signal.SIGKILL)
+        return self._process.communicate()[0]

@@ -1,0 +1,181 @@
+"""The node in its own process, as a robot's other programs meet it: over DDS, by plain rclpy."""
+from __future__ import annotations
+
+import math
+import time
+
+import pytest
+
+pytest.importorskip('rclpy', reason='the node is a ROS node')
+from action_msgs.msg import GoalStatus
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from rig import CAMERAS, JOINTS, NodeProcess, Rig
+from std_msgs.msg import String
+from std_srvs.srv import SetBool, Trigger
+from trajectory_msgs.msg import JointTrajectory
+
+from oxygen_ros.msg import ActionChunk, LatencyReport, SceneGraph, Target
+from oxygen_ros.srv import GetMemoryReport, GetSceneGraph, SetInstruction, UpdateSceneGraph
+
+LATCHED = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+
+
+@pytest.fixture(scope='module')
+def running():
+    """Return a rig beside a node that is active and has seen its cameras."""
+    rig = Rig()
+    node = NodeProcess(memory__period_s='1.0', max_observation_age_ms='1000.0')
+    for kind, topic, qos in (
+            (Target, 'oxygen/target', 100), (ActionChunk, 'oxygen/action_chunk', 100),
+            (JointTrajectory, 'oxygen/joint_trajectory', 100),
+            (LatencyReport, 'oxygen/latency', 10), (String, 'oxygen/utterance', 10),
+            (SceneGraph, 'oxygen/scene_graph', LATCHED), (DiagnosticArray, '/diagnostics', 10)):
+        rig.listen(kind, topic, qos)
+    try:
+        rig.wait_for(lambda: bool(rig.received['oxygen/action_chunk']), 'a first chunk', 40.0)
+        yield rig
+    finally:
+        rig.close()
+        print(node.close())
+
+
+def enable(rig, data=True):
+    return rig.call(SetBool, 'oxygen/enable', SetBool.Request(data=data))
+
+
+def test_trajectories_come_at_50_hz_once_enabled_and_not_before(running):
+    assert not running.received['oxygen/joint_trajectory']
+    assert enable(running).success
+    trajectories = running.received['oxygen/joint_trajectory']
+    running.wait_for(lambda: bool(trajectories), 'a trajectory')
+    start_s, before = time.monotonic(), len(trajectories)
+    running.wait_for(lambda: len(trajectories) >= before + 100, '100 trajectories')
+    elapsed_s = time.monotonic() - start_s
+    assert enable(running, False).success
+    assert 1.9 < elapsed_s < 2.4
+    for message in trajectories:
+        (point,) = message.points
+        assert message.joint_names == list(JOINTS)
+        assert message.header.stamp.sec == 0 and message.header.stamp.nanosec == 0
+        assert point.time_from_start.sec == 0 and point.time_from_start.nanosec == 20_000_000
+        assert len(point.positions) == len(JOINTS) and all(map(math.isfinite, point.positions))
+
+
+def test_a_target_names_the_chunks_and_observations_that_it_comes_from(running):
+    targets = running.received['oxygen/target']
+    running.wait_for(lambda: bool(targets) and not targets[-1].held, 'a fresh target')
+    target = targets[-1]
+    running.wait_for(lambda: running.received['oxygen/action_chunk'][-1].chunk_id
+                     > target.chunk_ids[0], 'the chunks behind it')
+    chunks = {chunk.chunk_id: chunk for chunk in running.received['oxygen/action_chunk']}
+    assert sum(target.weights) == pytest.approx(1.0)
+    assert [chunks[chunk_id].provenance.observation_id for chunk_id in target.chunk_ids] == list(
+        target.observation_ids)
+    provenance = chunks[target.chunk_ids[0]].provenance
+    assert provenance.cameras == list(CAMERAS)
+    assert len(provenance.model_checksum) == 64
+    assert 0.0 <= target.observation_age_s < 1.0
+
+
+def test_a_dialogue_streams_feedback_and_succeeds(running):
+    talk = running.ask(max_tokens=24)
+    result = running.wait_for_result(talk)
+    assert talk.status == GoalStatus.STATUS_SUCCEEDED
+    assert result.finish_reason in ('stop', 'length')
+    assert talk.feedback
+    lengths = [feedback.num_tokens for feedback in talk.feedback]
+    assert lengths == sorted(lengths) and lengths[-1] <= result.num_tokens <= 24
+    assert result.text.startswith(talk.feedback[-1].text)
+    assert 0.0 < result.time_to_first_token_s < 5.0
+    assert result.provenance.observation_id > 0
+    running.wait_for(lambda: bool(running.received['oxygen/utterance']), 'an utterance')
+
+
+def test_a_dialogue_cancelled_half_way_returns_what_was_said(running):
+    talk = running.ask(max_tokens=400)
+    running.wait_for(lambda: len(talk.feedback) >= 5, 'some feedback')
+    cancelled = talk.handle.cancel_goal_async()
+    running.wait_for(cancelled.done, 'the answer to the cancel')
+    assert len(cancelled.result().goals_canceling) == 1
+    result = running.wait_for_result(talk)
+    assert talk.status == GoalStatus.STATUS_CANCELED
+    assert result.finish_reason == 'cancelled'
+    assert 0 < result.num_tokens < 400
+    assert result.text.startswith(talk.feedback[4].text) and talk.feedback[4].text
+
+
+def test_a_goal_that_cannot_be_served_aborts_with_the_reason(running):
+    for prompt, max_tokens, temperature, named in (
+            ('', 8, 0.0, 'prompt'), ('x' * 3000, 8, 0.0, 'prompt'),
+            ('hello', 8, -1.0, 'temperature'), ('hello', 100_000, 0.0, 'tokens')):
+        talk = running.ask(prompt, max_tokens, temperature)
+        result = running.wait_for_result(talk)
+        assert talk.status == GoalStatus.STATUS_ABORTED
+        assert result.finish_reason == 'refused'
+        assert named in result.message and 'expected' in result.message
+        assert math.isnan(result.time_to_first_token_s)
+
+
+def test_every_service_answers(running):
+    assert running.call(SetInstruction, 'oxygen/set_instruction',
+                        SetInstruction.Request(instruction='pick up the cup')).success
+    refused = running.call(SetInstruction, 'oxygen/set_instruction',
+                           SetInstruction.Request(instruction='x' * 3000))
+    assert not refused.success and 'instruction' in refused.message
+    update = running.call(UpdateSceneGraph, 'oxygen/update_scene_graph')
+    assert update.success and update.graph.provenance.observation_id > 0
+    graph = running.call(GetSceneGraph, 'oxygen/get_scene_graph')
+    assert graph.success and graph.graph.update_id >= update.graph.update_id
+    report = running.call(GetMemoryReport, 'oxygen/get_memory_report')
+    assert report.success
+    assert report.blocks_free + report.blocks_owned + report.blocks_shared == report.blocks_total
+    assert report.bytes_isolated >= report.bytes_prefix > 0
+    assert enable(running).success
+    for name, state in (('hold', 'holding'), ('takeover', 'takeover'), ('stop', 'stopped')):
+        reply = running.call(Trigger, f'oxygen/{name}')
+        assert reply.success and reply.message == state
+    assert not enable(running).success
+    assert enable(running, False).success
+
+
+def test_the_scene_graph_is_updated_in_the_background_and_latched(running):
+    graphs = running.received['oxygen/scene_graph']
+    before = len(graphs)
+    running.wait_for(lambda: len(graphs) >= before + 2, 'two background updates')
+    assert graphs[-1].update_id > graphs[-2].update_id
+
+
+def test_latency_is_reported_ten_times_a_second_in_plain_numbers(running):
+    reports = running.received['oxygen/latency']
+    before, start_s = len(reports), time.monotonic()
+    running.wait_for(lambda: len(reports) >= before + 20, '20 reports')
+    assert 1.5 < time.monotonic() - start_s < 3.0
+    report = reports[-1]
+    fields = [name for name in report.get_fields_and_field_types() if name != 'header']
+    assert all(isinstance(getattr(report, name), float) for name in fields)
+    assert report.ticks > 100 and 40.0 < report.chunks_per_s < 60.0
+    for name in ('jitter_sd_ms', 'vision_ms', 'prefill_ms', 'action_pass_ms', 'decode_step_ms',
+                 'ttft_ms', 'observation_age_p50_ms', 'camera_age_max_ms', 'action_wait_p99_ms'):
+        assert getattr(report, name) > 0.0, name
+
+
+def test_diagnostics_have_stable_names_and_say_what_is_wrong(running):
+    arrays = running.received['/diagnostics']
+    running.wait_for(lambda: len(arrays) >= 3, 'diagnostics')
+    names = [[status.name for status in array.status] for array in arrays]
+    assert all(some == names[0] for some in names)
+    assert names[0] == [
+        'oxygen: actuation', 'oxygen: camera camera_0', 'oxygen: camera camera_1',
+        'oxygen: joint states', 'oxygen: engine', 'oxygen: memory', 'oxygen: dialogue',
+        'oxygen: model']
+    before = len(arrays)
+    running.robot.paused.add('camera_1')
+    try:
+        running.wait_for(lambda: len(arrays) >= before + 4, 'more diagnostics')
+    finally:
+        running.robot.paused.clear()
+    levels = {status.name: status.level for status in arrays[-1].status}
+    assert levels['oxygen: camera camera_0'] == DiagnosticStatus.OK
+    assert levels['oxygen: camera camera_1'] == DiagnosticStatus.ERROR
+    assert all(status.hardware_id == 'tiny' for status in arrays[-1].status)

@@ -1,0 +1,62 @@
+"""How the node's process ends: by signals, by wrong parameters, by a model that cannot be had."""
+from __future__ import annotations
+
+import signal
+import time
+
+import pytest
+
+pytest.importorskip('rclpy', reason='the node is a ROS node')
+from action_msgs.msg import GoalStatus
+from rig import NodeProcess, Rig
+from std_srvs.srv import SetBool
+from trajectory_msgs.msg import JointTrajectory
+
+from oxygen_ros.msg import Target
+
+
+@pytest.mark.parametrize('signals', [(signal.SIGTERM,), (signal.SIGINT, signal.SIGINT)],
+                         ids=['SIGTERM', 'double SIGINT'])
+def test_a_signal_while_decoding_ends_the_process_in_a_hold(signals):
+    rig, node = Rig(), NodeProcess()
+    try:
+        rig.listen(Target, 'oxygen/target')
+        rig.listen(JointTrajectory, 'oxygen/joint_trajectory')
+        targets = rig.received['oxygen/target']
+        rig.wait_for(lambda: bool(targets), 'a target', 40.0)
+        assert rig.call(SetBool, 'oxygen/enable', SetBool.Request(data=True)).success
+        rig.wait_for(lambda: bool(rig.received['oxygen/joint_trajectory'])
+                     and not targets[-1].held, 'a fresh trajectory')
+        talk = rig.ask(max_tokens=400)
+        rig.wait_for(lambda: bool(talk.feedback), 'feedback')
+        start_s = time.monotonic()
+        node.signal(*signals)
+        rig.wait_for(lambda: not node.is_running, 'the end', 10.0)
+        assert time.monotonic() - start_s < 3.0
+        rig.spin_for(0.2)
+        status, output = node.wait()
+        assert status == 0, output
+        assert 'Traceback' not in output and 'ERROR' not in output, output
+        assert targets[-1].held and targets[-1].hold_reason == 'shutdown'
+        last = rig.received['oxygen/joint_trajectory'][-1].points[0].positions
+        assert list(last) == list(targets[-1].positions)
+        assert talk.status == GoalStatus.STATUS_ABORTED
+        assert talk.result.finish_reason == 'error' and talk.result.text
+    finally:
+        rig.close()
+        node.close()
+
+
+@pytest.mark.parametrize(('parameters', 'named'), [
+    ({'modle__name': 'tiny'}, 'modle.name: expected the name of a parameter'),  # when it is made
+    ({'memory__max_new_objects': '60'}, 'scene graph'),  # when it is configured
+])
+def test_a_wrong_parameter_ends_the_process_with_one_line(parameters, named):
+    node = NodeProcess(**parameters)
+    try:
+        status, output = node.wait(30.0)
+    finally:
+        node.close()
+    assert status == 1
+    assert named in output
+    assert len(output.strip().splitlines()) == 1, output
