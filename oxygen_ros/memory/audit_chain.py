@@ -1,6 +1,6 @@
 """The form of the audit log: one JSON object a line, each bound to the one before by a hash.
 
-A line is `{"seq":…,…,"prev":"<hash of the line before>","hash":"<64 hexadecimal>"}`. The hash is
+A line is `{"seq":…,…,"prev":"<hash of the line before>","hash":"<64 digits>"}`. The hash is
 SHA-256, or HMAC-SHA-256 where the operator gave a key, over the exact bytes of the line up to
 `,"hash":`. So a change of any byte breaks its own line or the link to it, and it needs no rule of
 how JSON is written to check one.

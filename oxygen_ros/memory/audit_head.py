@@ -11,7 +11,7 @@ import json
 import os
 from pathlib import Path
 
-from .audit_chain import Link, digest_of
+from .audit_chain import digest_of, Link
 
 HEAD_NAME = 'audit.head'
 

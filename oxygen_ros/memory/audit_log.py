@@ -17,12 +17,12 @@ from pathlib import Path
 import time
 
 from .audit_chain import (
+    AuditRecord,
     GENESIS,
     KINDS,
-    SEGMENT_KIND,
-    AuditRecord,
     Link,
     seal,
+    SEGMENT_KIND,
     segment_number,
     segment_path,
     segment_paths,

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from .audit_chain import MAX_LINE_BYTES, SEGMENT_KIND, Link, segment_number, unseal
-from .audit_head import HEAD_NAME, Head, read_head
+from .audit_chain import Link, MAX_LINE_BYTES, SEGMENT_KIND, segment_number, unseal
+from .audit_head import Head, HEAD_NAME, read_head
 
 
 @dataclass(frozen=True, slots=True)

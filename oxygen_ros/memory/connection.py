@@ -9,7 +9,7 @@ import sqlite3
 import time
 
 from .errors import QueryTooSlow, StoreDamaged, StoreUnavailable
-from .schema import MIGRATIONS, migrate
+from .schema import migrate, MIGRATIONS
 
 PAGE_BYTES = 4_096
 MIN_STORE_BYTES = 4 << 20

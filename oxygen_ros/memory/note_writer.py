@@ -10,7 +10,7 @@ import sqlite3
 import numpy as np
 
 from ..types import FloatArray, Provenance, SceneObject, SceneRelation
-from .limits import MAX_PLACE_DIMS, bounded, bounded_name
+from .limits import bounded, bounded_name, MAX_PLACE_DIMS
 from .matching import overlap
 from .records import (
     ChunkNote,

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 import math
 
-from .limits import MAX_PAGE, bounded, bounded_name
+from .limits import bounded, bounded_name, MAX_PAGE
 from .records import EntryKind
 
 

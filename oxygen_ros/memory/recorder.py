@@ -13,7 +13,7 @@ from .audit_records import (
     scene_record,
     utterance_record,
 )
-from .records import InstructionNote, Note, SceneNote, chunk_note, utterance_note
+from .records import chunk_note, InstructionNote, Note, SceneNote, utterance_note
 
 
 class MemoryRecorder:

@@ -26,7 +26,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from ..types import Provenance, SceneObject, SceneRelation, SceneUpdate
-from .matching import MatchRules, match
+from .matching import match, MatchRules
 from .scene_text import SeenObject, SeenScene
 from .vocabulary import SceneVocabulary
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 import sqlite3
 
-from .connection import StoreRules, open_writer, translated
+from .connection import open_writer, StoreRules, translated
 from .errors import StoreUnavailable
 from .limits import bounded_name
 from .note_writer import NoteWriter

@@ -1,7 +1,7 @@
 """Constrained decoding: which token may come next, so that the text obeys a grammar."""
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from llguidance import LLMatcher, LLTokenizer, TokenizerWrapper
 import numpy as np
@@ -60,16 +60,6 @@ class ConstrainedVocabulary:
         # Slices speed up free text over large vocabularies; a closed grammar has no free text.
         self.tokenizer = LLTokenizer(TokenizerWrapper(_Vocabulary(token_bytes, eos_token)),
                                      n_vocab=self.vocab_size, slices=[])
-
-    @classmethod
-    def of_model(cls, detokenize: Callable[[Sequence[int]], bytes], vocab_size: int,
-                 eos_token: int) -> ConstrainedVocabulary:
-        """Prepare the tokens of a model from its own function from tokens to bytes.
-
-        :param detokenize: gives no bytes for a special token.
-        :raises ValueError: names what was expected and what came.
-        """
-        return cls([detokenize([token]) or None for token in range(vocab_size)], eos_token)
 
 
 class TokenConstraint:

@@ -147,8 +147,7 @@ class Sink(Generic[Item]):
             self._pending = []
         except (MemoryFault, OSError):
             raise
-        except Exception:
-            # One of them can never be written; alone, each shows whether it is the one.
+        except Exception:  # noqa: B902, BLE001 alone, each shows whether it is the bad one
             while self._pending:
                 self._write_first(target)
 
@@ -158,8 +157,7 @@ class Sink(Generic[Item]):
             self._num_written += 1
         except (MemoryFault, OSError):
             raise
-        except Exception as error:
-            # Whatever is wrong with it, it must not keep the others from the disk.
+        except Exception as error:  # noqa: B902, BLE001 it must not keep back the others
             self._num_rejected += 1
             self._rejection = f'{type(error).__name__}: {error}'
         del self._pending[0]

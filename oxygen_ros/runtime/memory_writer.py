@@ -13,14 +13,14 @@ from ..memory.records import Note
 from ..memory.store import EpisodicStore
 from .drop_queue import DropQueue
 from .memory_sinks import (
-    NUM_PRIORITIES,
     AuditTarget,
+    note_kind,
+    note_priority,
+    NUM_PRIORITIES,
+    record_priority,
     Sink,
     SinkStatus,
     StoreTarget,
-    note_kind,
-    note_priority,
-    record_priority,
 )
 
 IDLE_S = 0.25  # the longest sleep, so that syncs that are due are not late

@@ -12,7 +12,7 @@ import pytest
 from oxygen_ros.memory.scene_grammar import SceneFormat, SceneGrammar
 from oxygen_ros.memory.scene_text import parse_scene
 from oxygen_ros.memory.token_constraint import ConstrainedVocabulary, Grammar
-from oxygen_ros.memory.vocabulary import SceneVocabulary, load_vocabulary
+from oxygen_ros.memory.vocabulary import load_vocabulary, SceneVocabulary
 
 EOS = 257
 
@@ -179,14 +179,6 @@ def test_a_wrong_vocabulary_is_refused(tokens: list[bytes | None], eos: int, siz
                                        message: str) -> None:
     with pytest.raises(ValueError, match=message):
         ConstrainedVocabulary(tokens, eos, size)
-
-
-def test_a_vocabulary_comes_from_a_models_own_tokens() -> None:
-    vocabulary = ConstrainedVocabulary.of_model(
-        lambda tokens: b''.join(bytes([token]) for token in tokens if token < 256), 300, EOS)
-    assert vocabulary.vocab_size == 300
-    constraint = SceneGrammar(SceneFormat(('front',)), vocabulary, 999).constraint()
-    assert constraint.allowed().shape == (300,)
 
 
 def test_a_grammar_that_does_not_compile_says_so(byte_vocabulary: ConstrainedVocabulary) -> None:

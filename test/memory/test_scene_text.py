@@ -6,12 +6,12 @@ import pytest
 
 from oxygen_ros.memory.scene_grammar import SceneFormat
 from oxygen_ros.memory.scene_text import (
-    SeenObject,
-    SeenRelation,
-    SeenScene,
     box_of_cells,
     cells_of_box,
     parse_scene,
+    SeenObject,
+    SeenRelation,
+    SeenScene,
     write_scene,
 )
 
