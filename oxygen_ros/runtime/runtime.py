@@ -3,18 +3,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
-import gc
 import itertools
 import time
 
 from ..control import hold_reasons
-from ..control.arming import Arming
-from ..control.chunk_buffer import ChunkBuffer
 from ..control.limits import JointLimits
-from ..control.realtime import apply_realtime, RealtimeReport, RealtimeSettings
-from ..control.tick import ControlTick, Decision, TickConfig
+from ..control.realtime import RealtimeReport, RealtimeSettings
+from ..control.tick import Decision, TickConfig
 from ..engine.config import EngineConfig
 from ..engine.constraint import TokenConstraint
 from ..engine.cost_model import CostModel, OnlineCostModel
@@ -24,6 +21,7 @@ from ..engine.model import VLAModel
 from ..types import ActionChunk, FinishReason, SamplingParams, TaskType
 from .engine_thread import EngineThread
 from .sensor_hub import SensorConfig, SensorHub
+from .tick_loop import TickLoop, TickLoopConfig
 from .tick_thread import TickThread
 from .warm_up import warm_up
 from .work_clock import work_clock
@@ -75,23 +73,22 @@ class Runtime:
         self.model = model
         self.faults: deque[str] = deque(maxlen=16)  # tracebacks, newest last
         self.started_ns = 0
-        self.realtime_report = RealtimeReport()
-        self._on_target = on_target
         self._on_outbox = on_outbox
         self._outbox: deque[EngineEvent] = deque()
         self._request_ids = itertools.count(1)
         self.sensors = SensorHub(config.sensors)
-        self.buffer = ChunkBuffer(config.tick.num_joints, config.tick.period_ns,
-                                  round(config.blend_s * 1e9))
-        self.arming = Arming()
-        self.tick = ControlTick(config.tick, config.limits, self.buffer, self.arming)
+        self._loop = TickLoop(
+            TickLoopConfig(config.tick, config.limits, config.blend_s, config.realtime), on_target,
+            self.sensors.newest_state)
+        self.buffer = self._loop.buffer
+        self.arming = self._loop.arming
+        self.tick = self._loop.tick
         cost_model = OnlineCostModel() if cost_model is None else cost_model
         self.cost_model = cost_model
         self.engine = Engine(model, config.engine, work_clock(model.device), cost_model,
                              self.sensors, self._emit, lambda: self._engine_thread.poll())
         self._engine_thread = EngineThread(self.engine, self._on_fault)
         self.sensors.wake = self._engine_thread.wake
-        self._tick_thread: TickThread | None = None
         self.warm_up_s = warm_up(self.engine, config.sensors.cameras, model.spec.action_dim)
 
     # Life.
@@ -104,31 +101,11 @@ class Runtime:
         self._outbox.clear()
         self.engine.reset_statistics()
         self.sensors.restart()
-        self.engine.action.epoch = self.buffer.reset()
-        self.tick.restart()
-        thread_settings = self._apply_process_settings()
-        period_ns = self.config.tick.period_ns
-        self.started_ns = time.monotonic_ns() + period_ns
+        self.engine.action.epoch = self._loop.prepare()
+        self.started_ns = time.monotonic_ns() + self.config.tick.period_ns
         self._engine_thread.start(self.started_ns + TICK_LEAD_NS)
         if self.config.publish is Publish.TICK:
-            self._tick_thread = TickThread(period_ns * 1e-9, self._run_tick,
-                                           realtime=thread_settings)
-            self._tick_thread.start(self.started_ns)
-            thread_items = self._tick_thread.realtime_report.items
-            self.realtime_report = RealtimeReport((*self.realtime_report.items, *thread_items))
-
-    def _apply_process_settings(self) -> RealtimeSettings | None:
-        """Apply what concerns the whole process, before the first deadline: it outlasts a tick.
-
-        Return what is left for the tick's own thread.
-        """
-        settings = self.config.realtime
-        if settings is None:
-            return None
-        self.realtime_report = apply_realtime(replace(settings, fifo_priority=0, cpus=()))
-        if not settings.fifo_priority and not settings.cpus:
-            return None
-        return replace(settings, lock_memory=False, freeze_gc=False, disable_gc=False)
+            self._loop.start(self.started_ns)
 
     def deactivate(self, reason: str = hold_reasons.DEACTIVATED, timeout_s: float = 5.0) -> bool:
         """Stop the tick, hold by a last target, stop the engine; every live request ends.
@@ -136,26 +113,21 @@ class Runtime:
         :param reason: of the hold.
         :return: False: the engine did not stop in time.
         """
-        if self._tick_thread is not None:
-            thread, self._tick_thread = self._tick_thread, None
-            thread.stop()
-            self._on_target(
-                self.tick.hold(thread.num_ticks + thread.num_overruns, time.monotonic_ns(),
-                               reason), 0)
+        self._loop.stop(reason)
         stopped = self._engine_thread.stop(timeout_s)
         self.sensors.clear()
-        settings = self.config.realtime
-        if settings is not None and settings.freeze_gc:
-            # Or what is freed from now on, such as a whole KV cache at cleanup, would stay
-            gc.unfreeze()
-        if settings is not None and settings.disable_gc:
-            gc.enable()
+        self._loop.release()
         return stopped
 
     @property
     def tick_thread(self) -> TickThread | None:
         """The tick's thread while active."""
-        return self._tick_thread
+        return self._loop.thread
+
+    @property
+    def realtime_report(self) -> RealtimeReport:
+        """What came of the real-time settings."""
+        return self._loop.realtime_report
 
     @property
     def engine_thread(self) -> EngineThread:
@@ -166,11 +138,7 @@ class Runtime:
         """Give out the target of this period, as late as the engine comes to it; engine thread."""
         now_ns = time.monotonic_ns()
         tick = max(0, (now_ns - self.started_ns) // self.config.tick.period_ns)
-        self._run_tick(self.started_ns + tick * self.config.tick.period_ns, tick)
-
-    def _run_tick(self, deadline_ns: int, tick: int) -> None:
-        decision = self.tick.decide(tick, deadline_ns, self.sensors.newest_state())
-        self._on_target(decision, time.monotonic_ns() - deadline_ns)
+        self._loop.run_once(self.started_ns + tick * self.config.tick.period_ns, tick)
 
     # Results.
 

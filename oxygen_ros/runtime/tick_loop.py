@@ -1,0 +1,106 @@
+"""The tick with all that it needs: chunk buffer, arming, decision, thread, real-time settings."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+import gc
+import time
+
+from ..control.arming import Arming
+from ..control.chunk_buffer import ChunkBuffer
+from ..control.limits import JointLimits
+from ..control.realtime import apply_realtime, RealtimeReport, RealtimeSettings
+from ..control.tick import ControlTick, Decision, TickConfig
+from ..types import RobotState
+from .tick_thread import TickThread
+
+
+@dataclass(frozen=True, slots=True)
+class TickLoopConfig:
+    """All settings of the tick."""
+
+    tick: TickConfig
+    limits: JointLimits
+    blend_s: float = 0.1  # longest fade from one chunk to the next
+    realtime: RealtimeSettings | None = None  # of the process and of the tick's thread
+
+
+class TickLoop:
+    """The same in the engine's process and in one of its own.
+
+    `prepare`, `start` and `stop` belong to one thread, `run_once` to the one that ticks.
+
+    :param on_target: takes (decision, lateness in ns) of each tick; must return at once.
+    :param newest_state: returns the newest measured joints, however old.
+    """
+
+    def __init__(self, config: TickLoopConfig, on_target: Callable[[Decision, int], None],
+                 newest_state: Callable[[], RobotState | None]) -> None:
+        self.realtime_report = RealtimeReport()
+        self.buffer = ChunkBuffer(config.tick.num_joints, config.tick.period_ns,
+                                  round(config.blend_s * 1e9))
+        self.arming = Arming()
+        self.tick = ControlTick(config.tick, config.limits, self.buffer, self.arming)
+        self._period_ns = config.tick.period_ns
+        self._realtime = config.realtime
+        self._thread_settings: RealtimeSettings | None = None
+        self._on_target = on_target
+        self._newest_state = newest_state
+        self._thread: TickThread | None = None
+
+    @property
+    def thread(self) -> TickThread | None:
+        """The tick's thread while it runs."""
+        return self._thread
+
+    def prepare(self) -> int:
+        """Forget targets and chunks and apply what concerns the whole process.
+
+        Before the first deadline is set, since this outlasts a tick.
+
+        :return: the epoch of the chunks to come.
+        """
+        epoch = self.buffer.reset()
+        self.tick.restart()
+        self._thread_settings = None
+        settings = self._realtime
+        if settings is not None:
+            self.realtime_report = apply_realtime(replace(settings, fifo_priority=0, cpus=()))
+            if settings.fifo_priority or settings.cpus:
+                self._thread_settings = replace(
+                    settings, lock_memory=False, freeze_gc=False, disable_gc=False)
+        return epoch
+
+    def start(self, first_ns: int) -> None:
+        """Start the thread.
+
+        :param first_ns: the first deadline on the steady clock.
+        """
+        self._thread = TickThread(
+            self._period_ns * 1e-9, self.run_once, realtime=self._thread_settings)
+        self._thread.start(first_ns)
+        self.realtime_report = RealtimeReport(
+            (*self.realtime_report.items, *self._thread.realtime_report.items))
+
+    def run_once(self, deadline_ns: int, tick: int) -> None:
+        """Decide one tick and give its target out."""
+        decision = self.tick.decide(tick, deadline_ns, self._newest_state())
+        self._on_target(decision, time.monotonic_ns() - deadline_ns)
+
+    def stop(self, reason: str) -> None:
+        """Stop the thread and hold by a last target; nothing happens where none runs."""
+        if self._thread is None:
+            return
+        thread, self._thread = self._thread, None
+        thread.stop()
+        self._on_target(
+            self.tick.hold(thread.num_ticks + thread.num_overruns, time.monotonic_ns(), reason), 0)
+
+    def release(self) -> None:
+        """Take back what was applied to the whole process, once all is stopped."""
+        settings = self._realtime
+        if settings is not None and settings.freeze_gc:
+            # Or what is freed from now on, such as a whole KV cache at cleanup, would stay
+            gc.unfreeze()
+        if settings is not None and settings.disable_gc:
+            gc.enable()
