@@ -1,4 +1,5 @@
 """Mixture-of-Transformers VLA models: maths and weights, handed to the engine as a `VLAModel`."""
-from .registry import create_model, model_names, ModelOptions
+from .checkpoint import load_checkpoint
+from .registry import create_model, is_known_model, model_names, ModelOptions
 
-__all__ = ['ModelOptions', 'create_model', 'model_names']
+__all__ = ['ModelOptions', 'create_model', 'is_known_model', 'load_checkpoint', 'model_names']

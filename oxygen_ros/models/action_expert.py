@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from ..engine.model import Attend
 from .flow_matching import euler_times, time_embedding
-from .layers import LayerShape, Modulation, ModulatedLayer, RMSNorm, RopeRows
+from .layers import LayerShape, ModulatedLayer, Modulation, RMSNorm, RopeRows
 from .weights import WeightReader
 
 

@@ -12,9 +12,18 @@ from typing import Any
 
 from .errors import CheckpointError
 from .layers import LayerShape
-from .presets import (GEMMA_LAYERS, GEMMA_VARIANTS, PALIGEMMA_VOCAB_SIZE, PI_CAMERAS,
-                      siglip_so400m, smolvla_expert, SMOLVLM2_500M, SMOLVLM2_500M_NAMES,
-                      SMOLVLM2_500M_VISION, SMOLVLM2_500M_VOCAB_SIZE)
+from .presets import (
+    GEMMA_LAYERS,
+    GEMMA_VARIANTS,
+    PALIGEMMA_VOCAB_SIZE,
+    PI_CAMERAS,
+    siglip_so400m,
+    smolvla_expert,
+    SMOLVLM2_500M,
+    SMOLVLM2_500M_NAMES,
+    SMOLVLM2_500M_VISION,
+    SMOLVLM2_500M_VOCAB_SIZE,
+)
 from .vision import VisionShape
 from .vla_config import Family, VLAConfig
 

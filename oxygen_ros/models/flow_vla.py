@@ -1,4 +1,4 @@
-"""What pi0.5, pi0 and SmolVLA have in common: vision, language, and the shape of an action pass."""
+"""What the families have in common: vision, language, and the shape of an action pass."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What lies between a robot and a model: images, prompt, state and actions in the model's terms."""
+"""Between a robot and a model: images, prompt, state and actions in the model's terms."""
 from __future__ import annotations
 
 from collections.abc import Mapping

@@ -11,8 +11,13 @@ from .config_file import ConfigFile, read_object
 from .errors import CheckpointError
 from .images import ImageConvention
 from .normalise import Normaliser, NormMode
-from .pipeline_file import (check_features, Pipeline, POSTPROCESSOR_NAME, PREPROCESSOR_NAME,
-                            PROMPT_STEPS)
+from .pipeline_file import (
+    check_features,
+    Pipeline,
+    POSTPROCESSOR_NAME,
+    PREPROCESSOR_NAME,
+    PROMPT_STEPS,
+)
 from .processing import Processing
 from .prompts import PromptStyle
 from .text_tokenizer import TextTokenizer

@@ -1,4 +1,4 @@
-"""Models by name."""
+"""Models by name, or by the folder of a checkpoint."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -8,6 +8,9 @@ import torch
 
 from ..engine.model import VLAModel
 from ..engine.spec import PrefixScope
+from .binding import check_binding, parse_camera_map
+from .checkpoint import is_checkpoint, load_checkpoint
+from .errors import CheckpointError
 from .tiny import TinyModel
 from .tiny_config import TinyConfig
 
@@ -16,7 +19,7 @@ DTYPES = {'float32': torch.float32, 'bfloat16': torch.bfloat16}
 
 @dataclass(frozen=True, slots=True)
 class ModelOptions:
-    """What a caller may choose of a model.
+    """What a caller may choose of a model; a checkpoint says sizes, scope and steps itself.
 
     :raises ValueError: names the field, what was expected and what came.
     """
@@ -31,6 +34,9 @@ class ModelOptions:
     prefix_scope: PrefixScope | str = PrefixScope.OBSERVATION
     num_kv_heads: int = 1
     num_denoising_steps: int = 5
+    cameras: tuple[str, ...] = ()  # the robot's, to be checked against a checkpoint's keys
+    camera_map: tuple[str, ...] = ()  # 'camera=key' where the names differ
+    adapter: str = ''  # PEFT folder with a LoRA for text
 
     def __post_init__(self) -> None:
         """Check what no model checks itself."""
@@ -71,6 +77,22 @@ def _tiny(options: ModelOptions) -> VLAModel:
 _BUILDERS: dict[str, Callable[[ModelOptions], VLAModel]] = {'tiny': _tiny}
 
 
+def _checkpoint(path: str, options: ModelOptions) -> VLAModel:
+    model = load_checkpoint(path, device=options.torch_device(), dtype=DTYPES[options.dtype],
+                            action_dt_s=options.action_dt_s, adapter=options.adapter or None)
+    check_binding(model.config, model.processing, options.cameras,
+                  parse_camera_map(options.camera_map), options.num_joints)
+    if options.num_cameras > len(model.config.cameras):
+        raise CheckpointError(f'num_cameras: expected at most {len(model.config.cameras)}, '
+                              f'got {options.num_cameras}')
+    return model
+
+
+def is_known_model(name: str) -> bool:
+    """Return whether `create_model` would look at a name: one of ours, or a folder."""
+    return name in _BUILDERS or is_checkpoint(name)
+
+
 def model_names() -> tuple[str, ...]:
     """Names that `create_model` knows."""
     return tuple(_BUILDERS)
@@ -79,12 +101,16 @@ def model_names() -> tuple[str, ...]:
 def create_model(name: str, **options: object) -> VLAModel:
     """Build a model; `options` are the fields of `ModelOptions`.
 
+    :param name: one of ours, or the path of a checkpoint folder.
+    :raises CheckpointError: the folder cannot be used, or is not for this robot.
     :raises ValueError: unknown name or option, or a value out of range; names what is known.
     """
-    if name not in _BUILDERS:
-        raise ValueError(f'model: expected one of {", ".join(_BUILDERS)}, got {name}')
+    if not is_known_model(name):
+        raise ValueError(f'model: expected one of {", ".join(_BUILDERS)} or the folder of a '
+                         f'checkpoint, got {name}')
     known = [field.name for field in fields(ModelOptions)]
     unknown = sorted(set(options) - set(known))
     if unknown:
         raise ValueError(f'model options: expected {", ".join(known)}, got {", ".join(unknown)}')
-    return _BUILDERS[name](ModelOptions(**options))  # type: ignore[arg-type]
+    chosen = ModelOptions(**options)  # type: ignore[arg-type]
+    return _BUILDERS[name](chosen) if name in _BUILDERS else _checkpoint(name, chosen)

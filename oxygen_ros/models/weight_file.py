@@ -1,4 +1,4 @@
-"""The tensors of a checkpoint folder, memory-mapped: read only when and as far as they are taken."""
+"""The tensors of a checkpoint folder, memory-mapped: read only as far as they are taken."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
