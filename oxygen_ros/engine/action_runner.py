@@ -56,12 +56,13 @@ class ReadyAction:
                                          observation.observation_id)
         self.noise = self.noise.to(runner.model.device)
         mask = MaskKind.CAUSAL if spec.action_causal else MaskKind.BIDIRECTIONAL
+        blocks = context.writable_blocks(spec.action_suffix_tokens)
+
         # Every step and every pass rewrites the same rows of the run, so one plan serves them all.
         def attend(num_tokens: int, num_own: int, mask: MaskKind) -> Attend:
             return runner.attend(runner.plan([Span(
                 num_tokens=num_tokens, prefix_block=prefix.first_block,
-                prefix_tokens=prefix.num_tokens, block_table=tuple(context.block_table),
-                num_own=num_own, mask=mask)]))
+                prefix_tokens=prefix.num_tokens, block_table=blocks, num_own=num_own, mask=mask)]))
 
         num_head = spec.action_head_tokens
         self.attend = attend(spec.action_suffix_tokens - num_head, num_prompt + num_head, mask)

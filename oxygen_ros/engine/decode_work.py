@@ -33,7 +33,7 @@ class DecodeStep:
             prefix = context.prefix
             spans.append(Span(num_tokens=1, prefix_block=prefix.first_block,
                               prefix_tokens=prefix.num_tokens,
-                              block_table=tuple(context.block_table), num_own=context.num_tokens,
+                              block_table=context.writable_blocks(1), num_own=context.num_tokens,
                               mask=MaskKind.CAUSAL))
             positions.append(prefix.num_tokens + context.num_tokens)
         self._positions = self._runner.position_rows(positions)

@@ -40,7 +40,7 @@ class PromptWork:
         self._positions = runner.positions(prefix.num_tokens, len(tokens))
         plan = runner.plan([Span(num_tokens=len(tokens), prefix_block=prefix.first_block,
                                  prefix_tokens=prefix.num_tokens,
-                                 block_table=tuple(context.block_table), num_own=0,
+                                 block_table=context.writable_blocks(len(tokens)), num_own=0,
                                  mask=MaskKind.CAUSAL)])
         self._attend = runner.attend(plan)
 

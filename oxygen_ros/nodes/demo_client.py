@@ -1,4 +1,7 @@
-"""The demo's client: drives the node's lifecycle, asks, and records what comes; what a user's program would do."""
+"""The demo's client: drives the node's lifecycle, asks, and records what comes; what a user's
+program would do.
+"""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -50,7 +53,9 @@ class DemoClient(NodeDriver):
         self._heard_first = False
         self._report: LatencyReport | None = None
         self._answer = ''
-        self._update_scene_graph = self.create_client(UpdateSceneGraph, 'oxygen/update_scene_graph')
+        self._update_scene_graph = self.create_client(
+            UpdateSceneGraph, 'oxygen/update_scene_graph'
+        )
         self.create_subscription(Target, 'oxygen/target', self._on_target, 100)
         self.create_subscription(ActionChunk, 'oxygen/action_chunk', self._on_chunk, 100)
         self.create_subscription(LatencyReport, 'oxygen/latency', self._on_latency, 10)
@@ -120,8 +125,9 @@ class DemoClient(NodeDriver):
 
     def _on_target(self, target: Target) -> None:
         stamp_ns = target.header.stamp.sec * 1_000_000_000 + target.header.stamp.nanosec
-        self._recording.add_tick(stamp_ns, target.held, target.hold_reason, target.lateness_s,
-                                 target.observation_age_s)
+        self._recording.add_tick(
+            stamp_ns, target.held, target.hold_reason, target.lateness_s, target.observation_age_s
+        )
 
     def _on_chunk(self, chunk: ActionChunk) -> None:
         self._recording.chunks += 1
@@ -139,7 +145,9 @@ class DemoClient(NodeDriver):
 
     def _add_provenance(self, provenance: Provenance) -> None:
         if provenance.observation_id:
-            stamps = [stamp.sec * 1_000_000_000 + stamp.nanosec for stamp in provenance.camera_stamps]
+            stamps = [
+                stamp.sec * 1_000_000_000 + stamp.nanosec for stamp in provenance.camera_stamps
+            ]
             self._recording.add_images(list(provenance.cameras), stamps)
 
     # Progress.
@@ -149,6 +157,8 @@ class DemoClient(NodeDriver):
         report = self._report
         sd_ms = report.jitter_sd_ms if report is not None else float('nan')
         answer = ' '.join(self._answer.split())[:40]
-        self.say(f'{elapsed_s:5.0f} s  ticks {recording.ticks}  held {recording.held}  jitter sd {sd_ms:.2f} ms  '
-                  f'chunks {recording.chunks}  answers {recording.dialogue_results}  '
-                  f'scene graphs {recording.scene_graphs}  {answer!r}')
+        self.say(
+            f'{elapsed_s:5.0f} s  ticks {recording.ticks}  held {recording.held}  jitter sd {sd_ms:.2f} ms  '
+            f'chunks {recording.chunks}  answers {recording.dialogue_results}  '
+            f'scene graphs {recording.scene_graphs}  {answer!r}'
+        )

@@ -1,4 +1,7 @@
-"""The benchmark's client: keeps a number of dialogues going and records every tick and first token."""
+"""The benchmark's client: keeps a number of dialogues going and records every tick and first
+token.
+"""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -33,7 +36,9 @@ class LoadRecording:
     duration_s: float
     lateness_ms: list[float] = field(default_factory=list)  # of each published tick
     held: list[bool] = field(default_factory=list)
-    age_ms: list[float] = field(default_factory=list)  # of the observation behind it; below 0: none
+    age_ms: list[float] = field(
+        default_factory=list
+    )  # of the observation behind it; below 0: none
     ttft_ms: list[float] = field(default_factory=list)  # goal sent to first feedback
     dialogue_tokens: int = 0
     scene_graphs: list[float] = field(default_factory=list)  # when each update came (s)
@@ -97,7 +102,9 @@ class LoadClient(NodeDriver):
                 self._live -= 1
 
         goal = Dialogue.Goal(prompt='What do you see?', max_tokens=self._plan.max_tokens)
-        self._dialogue.send_goal_async(goal, feedback_callback=feedback).add_done_callback(response)
+        self._dialogue.send_goal_async(goal, feedback_callback=feedback).add_done_callback(
+            response
+        )
 
     def _on_target(self, target: Target) -> None:
         if self._recording_now:

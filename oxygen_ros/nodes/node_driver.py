@@ -1,4 +1,7 @@
-"""Driving our node from another process: its lifecycle, its services, and patient waiting for both."""
+"""Driving our node from another process: its lifecycle, its services, and patient waiting for
+both.
+"""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -45,7 +48,9 @@ class NodeDriver(Node):
         self.transition(Transition.TRANSITION_CONFIGURE, 'configure')
         if cameras:
             self.say('waiting for every camera')
-            self.wait(lambda: all(map(self._is_published, cameras)), 'images of ' + ', '.join(cameras))
+            self.wait(
+                lambda: all(map(self._is_published, cameras)), 'images of ' + ', '.join(cameras)
+            )
         self.call(self._enable, SetBool.Request(data=True), 'enable')
         self.transition(Transition.TRANSITION_ACTIVATE, 'activate')
 
@@ -75,7 +80,9 @@ class NodeDriver(Node):
         self.wait(future.done, f'an answer to {name}')
         return future.result()
 
-    def wait(self, done: Callable[[], bool], what: str, timeout_s: float = START_TIMEOUT_S) -> None:
+    def wait(
+        self, done: Callable[[], bool], what: str, timeout_s: float = START_TIMEOUT_S
+    ) -> None:
         """Spin until `done()`.
 
         :raises OxygenError: nothing came in time, naming what was waited for.

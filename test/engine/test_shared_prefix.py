@@ -3,7 +3,7 @@ from collections import Counter
 import gc
 import hashlib
 
-from harness import FakeSensors, Harness, tiny
+from harness import FakeSensors, Harness, MS, tiny
 import numpy as np
 import psutil
 import pytest
@@ -173,7 +173,7 @@ def test_the_sdpa_path_copies_no_prefix():
 
 
 def test_a_thousand_chunks_and_a_hundred_requests_grow_nothing():
-    harness = Harness()
+    harness = Harness(sensors=FakeSensors(2, period_ns=500 * MS))
     pointer = harness.engine.manager.cache.data.data_ptr()
     pages = set()
     counts = Counter()
@@ -188,7 +188,7 @@ def test_a_thousand_chunks_and_a_hundred_requests_grow_nothing():
             counts.update(type(event).__name__ for event in harness.events)
             harness.events.clear()
 
-    run(300)
+    run(150)
     gc.collect()
     before = psutil.Process().memory_info().rss
     counts.clear()
