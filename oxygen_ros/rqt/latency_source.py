@@ -7,6 +7,7 @@ import math
 from diagnostic_msgs.msg import DiagnosticArray
 import numpy as np
 from numpy.typing import NDArray
+from rclpy.exceptions import NameValidationException
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.subscription import Subscription
@@ -46,7 +47,7 @@ class LatencySource:
         try:
             self._subscription = self._node.create_subscription(
                 LatencyReport, topic, self._take_report, self._qos)
-        except ValueError as error:  # what rclpy raises for a name, in several classes
+        except (NameValidationException, ValueError) as error:
             raise OxygenError(f'topic: expected a name such as /oxygen/latency, got {topic!r} '
                               f'({" ".join(str(error).split())})') from None
         node_name = self._subscription.topic_name.rpartition('/')[0]

@@ -9,7 +9,7 @@ import numpy as np
 from ..report import colours
 from ..report.latency_fields import growth
 from ..report.thresholds import judge, Level, THRESHOLDS
-from .figures import BY_FIELD, column, milliseconds, not_on_time, percent, size
+from .figures import BY_FIELD, column, not_on_time, percent, size
 from .history import Float64Array, Span
 from .plot_data import Plot, Series, Style
 
@@ -38,9 +38,9 @@ def missed(span: Span) -> Plot:
         _bars(label, colour, span, values, bar_s) for label, colour, values in (
             ('skipped', colours.LEVELS[Level.BAD], skipped), ('held', colours.PURPLE, held),
             ('late or old', colours.ORANGE, late)))
-    ratio = math.nan if span.newest is None else float(column(rows, 'on_time_ratio')[-1])
+    headline, level = _headline(span, 'on_time_ratio', 'on time')
     return Plot('missed', 'Missed deadlines', f'ticks in {bar_s:.0f} s', span.seconds, series,
-                f'{percent(ratio)} on time', judge('on_time_ratio', ratio), bar_s=bar_s)
+                headline, level, bar_s=bar_s)
 
 
 def stages(span: Span) -> Plot:
@@ -50,10 +50,9 @@ def stages(span: Span) -> Plot:
         ('action pass', 'action_pass_ms', colours.ORANGE),
         ('decode step', 'decode_step_ms', colours.GREEN)), Style.BAND)
     text, _ = _headline(span, 'action_pass_p99_ms', 'pass p99')
-    wait = BY_FIELD['action_wait_p99_ms']
-    waits = math.nan if span.newest is None else float(wait.values(span.rows)[-1])
+    waits, level = _headline(span, 'action_wait_p99_ms', 'waits p99')
     return Plot('stages', 'Stage times', 'ms', span.seconds, series,
-                f'{text}, waits p99 {milliseconds(waits)}', wait.level(waits))
+                ', '.join(filter(None, (text, waits))), level)
 
 
 def first_token(span: Span) -> Plot:
@@ -119,6 +118,8 @@ def _headline(span: Span, field: str, prefix: str) -> tuple[str, Level]:
 
 
 def _bars(label: str, colour: str, span: Span, values: Float64Array, bar_s: float) -> Series:
+    if not len(values):
+        return Series(label, colour, Style.BAR, values, values)
     # The bars keep their places on the clock; else counts would wander from bar to bar.
     begun_s = span.end_s % bar_s
     num_bars = math.ceil(span.seconds / bar_s) + 1

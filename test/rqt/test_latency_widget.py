@@ -1,0 +1,205 @@
+"""The widget, drawn into memory."""
+import os
+import sys
+import types
+from xml.etree import ElementTree
+
+import pytest
+from reports import Clock, feed, report
+
+os.environ['QT_QPA_PLATFORM'] = 'offscreen'
+pytest.importorskip('PyQt5.QtWidgets', reason='needs PyQt5 (extra `monitor`)')
+
+from oxygen_ros.report import colours
+from oxygen_ros.report.thresholds import Level
+from oxygen_ros.rqt.latency_widget import LatencyWidget
+from oxygen_ros.rqt.qt import QtCore, QtGui, QtWidgets
+
+
+@pytest.fixture(scope='module')
+def application():
+    return QtWidgets.QApplication.instance() or QtWidgets.QApplication(['test'])
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def widget(application, clock):
+    made = LatencyWidget(clock)
+    made.resize(900, 640)
+    made.show()
+    application.processEvents()
+    yield made
+    made.stop()
+    made.deleteLater()
+    application.processEvents()
+
+
+def colours_in(widget):
+    """Return how often each colour stands in a picture of the widget."""
+    image = widget.grab().toImage().convertToFormat(QtGui.QImage.Format.Format_RGB32)
+    data = image.constBits().asarray(image.sizeInBytes())
+    counts = {}
+    for place in range(0, len(data), 4):
+        key = bytes(data[place:place + 3])
+        counts[key] = counts.get(key, 0) + 1
+    return counts
+
+
+def count_of(counts, name):
+    colour = QtGui.QColor(name)
+    return counts.get(bytes((colour.blue(), colour.green(), colour.red())), 0)
+
+
+def test_a_plot_draws_its_series_in_their_colours(widget, clock):
+    before = count_of(colours_in(widget.plots[0]), colours.BLUE)
+    feed(widget, clock, 40, make=lambda index: report(jitter_sd_ms=1.0))
+    widget.refresh()
+    assert count_of(colours_in(widget.plots[0]), colours.BLUE) > before + 50
+
+
+def test_tiles_take_the_colour_of_their_level(widget, clock):
+    tile = widget.tiles.tiles['jitter_sd_ms']
+    for value, level in ((0.2, Level.GOOD), (0.9, Level.WARN), (5.0, Level.BAD)):
+        feed(widget, clock, 1, make=lambda index, value=value: report(jitter_sd_ms=value))
+        widget.refresh()
+        assert tile.level is level
+        assert tile.value.text() == f'{value:.2f} ms'
+    colour = tile.value.palette().color(QtGui.QPalette.ColorRole.WindowText)
+    assert colour.name() == colours.LEVELS[Level.BAD]
+
+
+def test_a_stopped_node_shows_as_stale_within_five_seconds(widget, clock):
+    feed(widget, clock, 20)
+    widget.refresh()
+    assert 'live' in widget.toolbar.feed.text()
+    series = count_of(colours_in(widget.plots[0]), colours.BLUE)
+    clock.now_s += 4.0
+    widget.refresh()
+    assert 'stale: no report for 4 s' in widget.toolbar.feed.text()
+    assert colours.LEVELS[Level.BAD] in widget.toolbar.feed.text()
+    assert widget.tiles.tiles['on_time_ratio'].level is Level.UNKNOWN
+    assert count_of(colours_in(widget.plots[0]), colours.BLUE) < series  # dimmed
+
+
+def test_the_pause_button_holds_the_view(widget, clock):
+    feed(widget, clock, 10, make=lambda index: report(jitter_sd_ms=0.25))
+    widget.toolbar.pause.click()
+    assert widget.model.paused
+    feed(widget, clock, 10, make=lambda index: report(jitter_sd_ms=0.75))
+    widget.refresh()
+    assert widget.tiles.tiles['jitter_sd_ms'].value.text() == '0.25 ms'
+    widget.toolbar.pause.click()
+    assert widget.tiles.tiles['jitter_sd_ms'].value.text() == '0.75 ms'
+
+
+def test_clear_empties_the_plots(widget, clock):
+    feed(widget, clock, 10)
+    widget.clear()
+    assert widget.tiles.tiles['jitter_sd_ms'].value.text() == '--'
+    assert all(plot.plot.empty for plot in widget.plots)
+
+
+def test_png_and_csv_are_saved(widget, clock, tmp_path):
+    feed(widget, clock, 10)
+    widget.refresh()
+    widget.export_png(tmp_path / 'shot.png')
+    widget.export_csv(tmp_path / 'latency.csv')
+    image = QtGui.QImage(str(tmp_path / 'shot.png'))
+    assert (image.width(), image.height()) == (widget.width(), widget.height())
+    assert len((tmp_path / 'latency.csv').read_text().splitlines()) == 11
+
+
+def test_a_file_that_cannot_be_written_is_said_in_the_window(widget, tmp_path, monkeypatch):
+    path = str(tmp_path / 'absent' / 'shot.png')
+    monkeypatch.setattr(QtWidgets.QFileDialog, 'getSaveFileName', lambda *_: (path, ''))
+    widget.toolbar.png_wanted.emit()
+    assert widget.message.text() == f'not saved: cannot write {path}'
+
+
+def test_settings_come_back_and_nonsense_is_ignored(widget, application, clock):
+    widget.set_topic('/left/oxygen/latency')
+    widget.set_window(300.0)
+    other = LatencyWidget(clock)
+    other.restore(widget.settings())
+    assert (other.topic, other.model.window_s) == ('/left/oxygen/latency', 300.0)
+    assert other.toolbar.topic.currentText() == '/left/oxygen/latency'
+    for settings in ({}, {'topic': None, 'window_s': 'soon'}, {'window_s': '17'}):
+        other.restore(settings)
+    assert other.settings() == widget.settings()
+    other.stop()
+
+
+def test_the_timer_redraws_by_itself(widget, application, clock):
+    feed(widget, clock, 5)
+    loop = QtCore.QEventLoop()
+    QtCore.QTimer.singleShot(350, loop.quit)
+    loop.exec_()
+    assert widget.tiles.tiles['jitter_sd_ms'].value.text() == '0.10 ms'
+
+
+class _Settings(dict):
+    set_value = dict.__setitem__
+    value = dict.get
+
+
+class _Context:
+    """What rqt hands to a plugin."""
+
+    def __init__(self, node):
+        self.node = node
+        self.widgets = []
+
+    def serial_number(self):
+        return 2
+
+    def add_widget(self, widget):
+        self.widgets.append(widget)
+
+
+@pytest.fixture
+def plugin_module(monkeypatch):
+    stub = types.ModuleType('rqt_gui_py.plugin')
+    stub.Plugin = type('Plugin', (QtCore.QObject,), {
+        '__init__': lambda self, context: QtCore.QObject.__init__(self)})
+    monkeypatch.setitem(sys.modules, 'rqt_gui_py', types.ModuleType('rqt_gui_py'))
+    monkeypatch.setitem(sys.modules, 'rqt_gui_py.plugin', stub)
+    monkeypatch.delitem(sys.modules, 'oxygen_ros.rqt.plugin', raising=False)
+    import oxygen_ros.rqt.plugin as module
+    yield module
+    sys.modules.pop('oxygen_ros.rqt.plugin', None)
+
+
+def test_the_plugin_shows_keeps_settings_and_closes(application, plugin_module):
+    rclpy = pytest.importorskip('rclpy', reason='needs ROS 2')
+    context = rclpy.Context()
+    rclpy.init(args=[], context=context)
+    node = rclpy.create_node('plugin_test', context=context)
+    plugin = plugin_module.OxygenLatency(_Context(node))
+    widget = plugin._widget
+    assert widget.windowTitle() == 'Oxygen Latency (2)'
+    saved = _Settings()
+    widget.set_topic('/right/oxygen/latency')
+    plugin.save_settings(_Settings(), saved)
+    widget.set_topic('not a topic')
+    assert 'topic: expected a name such as' in widget.message.text()
+    plugin.restore_settings(_Settings(), saved)
+    assert widget.topic == '/right/oxygen/latency' and not widget.message.text()
+    assert '/right/oxygen/latency' in dict(node.get_topic_names_and_types())
+    plugin.shutdown_plugin()
+    assert not list(node.subscriptions)
+    node.destroy_node()
+    context.try_shutdown()
+
+
+def test_plugin_xml_names_the_class_that_package_xml_exports(plugin_module, request):
+    root = request.config.rootpath
+    export = ElementTree.parse(root / 'package.xml').find('export/rqt_gui')
+    assert export.get('plugin') == '${prefix}/plugin.xml'
+    described = ElementTree.parse(root / 'plugin.xml').find('class')
+    module, _, name = described.get('type').rpartition('.')
+    assert module == plugin_module.__name__ and hasattr(plugin_module, name)
+    assert described.get('base_class_type') == 'rqt_gui_py::Plugin'
