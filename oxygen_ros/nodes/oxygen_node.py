@@ -13,7 +13,8 @@ from rclpy.parameter import Parameter
 
 from ..control import hold_reasons
 from ..errors import OxygenError
-from ..runtime.runtime import Runtime
+from ..runtime.runtime import Publish, Runtime
+from .arming_services import ArmingServices
 from .data_plane import DataPlane
 from .dialogue_server import DialogueServer
 from .faults import FaultLog
@@ -48,6 +49,10 @@ class OxygenNode(LifecycleNode):
         self._scene = SceneGraphServer(self, self._faults)
         self._quick_services = Services(  # not `_services`: rclpy keeps its own under that name
             self, lambda: self.runtime, self._set_instruction, self._faults)
+        if not self._has_separate_tick:
+            self._arming_services = ArmingServices(
+                self, '~', lambda: None if self.runtime is None else self.runtime.arming,
+                self._faults)
         # Lives as long as the node: the engine's thread may trigger it until its very end.
         self._outbox = self.create_guard_condition(self._faults.guard('outbox', self._drain))
         self.add_on_set_parameters_callback(self._on_set_parameters)
@@ -57,6 +62,10 @@ class OxygenNode(LifecycleNode):
     def runtime(self) -> Runtime | None:
         """The runtime while configured."""
         return None if self._plane is None else self._plane.runtime
+
+    @property
+    def _has_separate_tick(self) -> bool:
+        return self._settings.runtime.publish is Publish.ELSEWHERE
 
     @property
     def faults(self) -> FaultLog:
@@ -96,8 +105,10 @@ class OxygenNode(LifecycleNode):
         for item in self._plane.runtime.realtime_report.items:
             self.get_logger().info(str(item))
         armed = self._plane.runtime.arming.view().sending
-        self.get_logger().info(
-            f'active, {"armed" if armed else "disarmed: call ~/enable to move"}')
+        how = 'armed' if armed else 'disarmed: call ~/enable to move'
+        if self._has_separate_tick:
+            how = 'targets are given out by the separate tick'
+        self.get_logger().info(f'active, {how}')
         return super().on_activate(state)
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:

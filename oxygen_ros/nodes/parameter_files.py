@@ -53,13 +53,14 @@ def document(specs: Sequence[ParameterSpec] = PARAMETERS) -> str:
              f'Written by `{COMMAND}` from `oxygen_ros/nodes/parameter_table.py`.', '',
              'Those marked live may be changed at any time (`ros2 param set`); a change is '
              'checked together with all other values and applied as a whole, or refused with the '
-             'reason. The others may be changed while the node is unconfigured.', '',
+             'reason. Those marked start are taken at the start of the process. The others may be '
+             'changed while the node is unconfigured.', '',
              'In a list of names, an empty name stands for none, since ROS has no empty lists of '
              'a known type.', '',
              '| name | type | default | unit | range | live | meaning |',
              '| --- | --- | --- | --- | --- | --- | --- |']
     for spec in specs:
-        live = 'yes' if spec.live else ''
+        live = 'start' if spec.fixed else 'yes' if spec.live else ''
         lines.append(f'| `{spec.name}` | {spec.type_name} | `{_yaml(spec.default)}` | {spec.unit} '
                      f'| {spec.range_text} | {live} | {spec.description} |')
     return '\n'.join(lines) + '\n'

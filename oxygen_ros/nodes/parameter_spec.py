@@ -26,6 +26,7 @@ class ParameterSpec:
     high: float | None = None
     choices: tuple[str, ...] = ()
     live: bool = False  # True: may be changed while the node is configured
+    fixed: bool = False  # True: stays as it was when the node was made
 
     def __post_init__(self) -> None:
         problem = self.problem(self.default)
@@ -39,6 +40,13 @@ class ParameterSpec:
         if isinstance(value, list):
             return f'{_TYPE_NAMES[type(value[0])]}[]'
         return _TYPE_NAMES[type(value)]
+
+    @property
+    def change_text(self) -> str:
+        """When the value may be changed, if not at any time."""
+        if self.fixed:
+            return 'only at the start of the process'
+        return '' if self.live else 'only while the node is unconfigured'
 
     @property
     def range_text(self) -> str:
@@ -71,8 +79,8 @@ class ParameterSpec:
         """Return the descriptor that the ROS tools show."""
         unit = f' ({self.unit})' if self.unit else ''
         descriptor = ParameterDescriptor(
-            name=self.name, description=f'{self.description}{unit}',
-            additional_constraints='' if self.live else 'only while the node is unconfigured')
+            name=self.name, description=f'{self.description}{unit}', read_only=self.fixed,
+            additional_constraints=self.change_text)
         low, high = self.low, self.high
         if self.choices:
             descriptor.additional_constraints += f'; one of {", ".join(self.choices)}'

@@ -26,6 +26,9 @@ PARAMETERS: tuple[ParameterSpec, ...] = (
     ParameterSpec('record_file', '',
                   'At deactivation, write the timeline of the engine and the fate of the images '
                   'there (JSON); empty: do not'),
+    ParameterSpec('engine_node', 'oxygen',
+                  'For tick_node: name of the node whose chunks it plays, and in whose name it '
+                  'publishes and serves', fixed=True),
 
     ParameterSpec('model.name', 'tiny', 'Model by name'),
     ParameterSpec('model.device', 'auto', 'auto (a GPU where there is one), cpu, cuda or cuda:N'),
@@ -71,6 +74,11 @@ PARAMETERS: tuple[ParameterSpec, ...] = (
                   'Ramp from a held target back to the chunk', 's', 0.0, 60.0, live=True),
     ParameterSpec('actuation.require_state', True,
                   'Hold while the joints are not measured', live=True),
+
+    ParameterSpec('tick.process', 'own',
+                  "Where the tick runs: in this node's own process, or separate, in that of "
+                  'tick_node, where it outlives this one', choices=('own', 'separate'),
+                  fixed=True),
 
     ParameterSpec('limits.min_position', [-_INF],
                   'Lowest target: one value, or one for each joint', 'rad or m', live=True),

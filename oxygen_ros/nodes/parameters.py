@@ -26,9 +26,11 @@ class ParameterError(OxygenError):
     """A parameter cannot be used."""
 
 
-def declare_all(node: Node) -> None:
-    """Declare every parameter of the table.
+def declare_all(node: Node, specs: Iterable[ParameterSpec] = PARAMETERS) -> None:
+    """Declare parameters of the table.
 
+    :param specs: those that this node needs; values given for others of the table are left alone,
+        so that one file can serve several nodes.
     :raises ParameterError: a value is of a wrong type or out of range, or its name is unknown.
     """
     given = dict(getattr(node, '_parameter_overrides', {}))  # rclpy has no public reading of these
@@ -37,7 +39,7 @@ def declare_all(node: Node) -> None:
     if unknown:
         raise ParameterError(f'{unknown[0]}: expected the name of a parameter, got an unknown one '
                              '(config/oxygen.yaml lists them all)')
-    for spec in PARAMETERS:
+    for spec in specs:
         if spec.name in given:
             _check(spec, given[spec.name])
         try:
@@ -70,8 +72,9 @@ def _has_items(value: object) -> bool:
 
 
 def read_all(node: Node) -> dict[str, Value]:
-    """Return every parameter of the table by name; lists as Python lists."""
-    return {name: plain(node.get_parameter(name).value) for name in SPECS}
+    """Return every declared parameter of the table by name; lists as Python lists."""
+    return {name: plain(node.get_parameter(name).value) for name in SPECS
+            if node.has_parameter(name)}
 
 
 def plain(value: object) -> Value:

@@ -1,20 +1,17 @@
-"""The services that answer at once: arming, instruction, memory report."""
+"""The services that answer at once: instruction, memory report."""
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
 from rclpy.node import Node
-from std_srvs.srv import SetBool, Trigger
 
 import oxygen_ros.srv as srv
 
-from ..control import Arming, ArmReply
 from ..runtime.runtime import Runtime
+from .arming_services import NOT_CONFIGURED
 from .conversions import fill_memory_report
 from .faults import FaultLog
-
-_NOT_CONFIGURED = 'expected a configured node, got an unconfigured one'
 
 
 class Services:
@@ -29,30 +26,9 @@ class Services:
         self._runtime = runtime
         self._set_instruction = set_instruction
         for name, service_type, callback in (
-                ('enable', SetBool, self._on_enable),
-                ('hold', Trigger, self._arm_with(Arming.hold)),
-                ('stop', Trigger, self._arm_with(Arming.stop)),
-                ('takeover', Trigger, self._arm_with(Arming.takeover)),
                 ('set_instruction', srv.SetInstruction, self._on_set_instruction),
                 ('get_memory_report', srv.GetMemoryReport, self._on_get_memory_report)):
             node.create_service(service_type, f'~/{name}', faults.guard_service(name, callback))
-
-    def _on_enable(self, request: SetBool.Request, response: Any) -> Any:
-        change = Arming.enable if request.data else Arming.disarm
-        return self._arm_with(change)(request, response)
-
-    def _arm_with(self, change: Callable[[Arming], ArmReply]) -> Callable[[Any, Any], Any]:
-        def callback(request: Any, response: Any) -> Any:
-            del request
-            runtime = self._runtime()
-            if runtime is None:
-                response.success, response.message = False, _NOT_CONFIGURED
-                return response
-            reply = change(runtime.arming)
-            response.success, response.message = reply.success, reply.message
-            return response
-
-        return callback
 
     def _on_set_instruction(self, request: srv.SetInstruction.Request, response: Any) -> Any:
         response.message = self._set_instruction(request.instruction)
@@ -63,7 +39,7 @@ class Services:
         del request
         runtime = self._runtime()
         if runtime is None:
-            response.message = _NOT_CONFIGURED
+            response.message = NOT_CONFIGURED
             return response
         engine = runtime.engine
         fill_memory_report(runtime.memory_report(), response)

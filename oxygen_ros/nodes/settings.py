@@ -2,14 +2,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from rclpy.exceptions import InvalidTopicNameException
 from rclpy.validate_topic_name import validate_topic_name
 
-from ..control import JointLimits, parse_mode, RealtimeSettings, TickConfig
 from ..engine.action_runner import ActionConfig, ActionMode
 from ..engine.config import Batching, EngineConfig, Policy
 from ..engine.manager import KVConfig
@@ -22,6 +20,15 @@ from ..runtime.runtime import Publish, RuntimeConfig
 from ..runtime.sensor_hub import SensorConfig
 from .parameter_spec import Value
 from .parameters import ParameterError
+from .tick_settings import (
+    ActuationLimits,
+    joint_limits,
+    names,
+    parameter_error,
+    realtime_settings,
+    same_limits,
+    tick_config,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +53,9 @@ class MemorySettings:
 
 
 @dataclass(frozen=True, slots=True)
-class DiagnosticLimits:
+class DiagnosticLimits(ActuationLimits):
     """Above (or below) what a status is a warning."""
 
-    max_jitter_p99_ms: float
-    max_held_ratio: float
     min_camera_rate_hz: float
     stuck_after_s: float
 
@@ -73,9 +78,7 @@ class NodeSettings:
 
     def has_limits_of(self, other: NodeSettings) -> bool:
         """Whether the joints' limits are the same."""
-        return all(np.array_equal(getattr(self.runtime.limits, limit.name),
-                                  getattr(other.runtime.limits, limit.name))
-                   for limit in fields(JointLimits))
+        return same_limits(self.runtime.limits, other.runtime.limits)
 
 
 def make_settings(values: Mapping[str, Value]) -> NodeSettings:
@@ -84,8 +87,8 @@ def make_settings(values: Mapping[str, Value]) -> NodeSettings:
     :raises ParameterError: names the parameter, what was expected and what came.
     """
     reader: Mapping[str, Any] = values
-    joints = _names(reader, 'joints')
-    for camera in _names(reader, 'cameras'):
+    joints = names(reader, 'joints')
+    for camera in names(reader, 'cameras'):
         _check_topic(camera)
     options = _model_options(reader, len(joints))
     name = reader['model.name']
@@ -107,18 +110,7 @@ def make_settings(values: Mapping[str, Value]) -> NodeSettings:
                 reader['diagnostics.max_jitter_p99_ms'], reader['diagnostics.max_held_ratio'],
                 reader['diagnostics.min_camera_rate_hz'], reader['engine.stuck_after_s']))
     except ValueError as error:
-        text = str(error).replace('actuation mode', 'actuation.mode')
-        raise ParameterError(text) from error
-
-
-def _names(reader: Mapping[str, Any], parameter: str) -> tuple[str, ...]:
-    """Return the names of a list, without the empty one that stands for none."""
-    names = tuple(name for name in reader[parameter] if name)
-    if parameter != 'optional_cameras' and not names:
-        raise ParameterError(f'{parameter}: expected at least one name, got none')
-    if len(set(names)) != len(names):
-        raise ParameterError(f'{parameter}: expected different names, got {list(names)}')
-    return names
+        raise parameter_error(error) from error
 
 
 def _check_topic(camera: str) -> None:
@@ -141,44 +133,26 @@ def _model_options(reader: Mapping[str, Any], num_joints: int) -> dict[str, Any]
     options = {name: reader[f'model.{name}'] for name in (
         'device', 'dtype', 'seed', 'image_px', 'action_dt_s', 'prefix_scope', 'num_kv_heads',
         'num_denoising_steps')}
-    return {**options, 'num_cameras': len(_names(reader, 'cameras')), 'num_joints': num_joints}
+    return {**options, 'num_cameras': len(names(reader, 'cameras')), 'num_joints': num_joints}
 
 
 def _runtime(reader: Mapping[str, Any], num_joints: int) -> RuntimeConfig:
     return RuntimeConfig(
-        sensors=_fields(reader, 'sensors', SensorConfig, cameras=_names(reader, 'cameras'),
-                        optional_cameras=_names(reader, 'optional_cameras')),
+        sensors=_fields(reader, 'sensors', SensorConfig, cameras=names(reader, 'cameras'),
+                        optional_cameras=names(reader, 'optional_cameras')),
         tick=tick_config(reader, num_joints), limits=joint_limits(reader, num_joints),
-        publish=Publish(reader['actuation.publish']), engine=_engine(reader),
-        blend_s=reader['actuation.blend_s'], realtime=_realtime(reader))
+        publish=_publish(reader), engine=_engine(reader),
+        blend_s=reader['actuation.blend_s'], realtime=realtime_settings(reader))
 
 
-def tick_config(reader: Mapping[str, Any], num_joints: int) -> TickConfig:
-    """Return the settings of the tick."""
-    return TickConfig(
-        num_joints=num_joints, mode=parse_mode(reader['actuation.mode']),
-        period_ns=round(1e9 / reader['actuation.rate_hz']),
-        max_observation_age_ns=round(reader['max_observation_age_ms'] * 1e6),
-        max_state_age_ns=round(reader['sensors.state_max_age_s'] * 1e9),
-        activation_ramp_ns=round(reader['actuation.activation_ramp_s'] * 1e9),
-        recovery_ramp_ns=round(reader['actuation.recovery_ramp_s'] * 1e9),
-        require_state=reader['actuation.require_state'])
-
-
-def joint_limits(reader: Mapping[str, Any], num_joints: int) -> JointLimits:
-    """Return the joints' limits; one value stands for all joints."""
-    limits: dict[str, Any] = {}
-    for name in ('min_position', 'max_position', 'max_velocity', 'max_step',
-                 'max_tracking_error'):
-        values = list(reader[f'limits.{name}'])
-        if len(values) not in (1, num_joints):
-            raise ParameterError(f'limits.{name}: expected 1 or {num_joints} values, one for each '
-                                 f'of the joints, got {len(values)}')
-        limits[name] = values[0] if len(values) == 1 else values
-    try:
-        return JointLimits.create(num_joints, **limits)
-    except ValueError as error:
-        raise ParameterError(f'limits.{error}') from error
+def _publish(reader: Mapping[str, Any]) -> Publish:
+    publish = Publish(reader['actuation.publish'])
+    if reader['tick.process'] != 'separate':
+        return publish
+    if publish is not Publish.TICK:
+        raise ParameterError('actuation.publish: expected tick where tick.process is separate, '
+                             f'got {publish.value}')
+    return Publish.ELSEWHERE
 
 
 def _engine(reader: Mapping[str, Any]) -> EngineConfig:
@@ -191,17 +165,11 @@ def _engine(reader: Mapping[str, Any]) -> EngineConfig:
         policy=Policy(reader['scheduler.policy']), batching=Batching(reader['batching']))
 
 
-def _realtime(reader: Mapping[str, Any]) -> RealtimeSettings:
-    values = {name: reader[f'realtime.{name}'] for name in RealtimeSettings.__dataclass_fields__}
-    values['cpus'] = tuple(cpu for cpu in values['cpus'] if cpu >= 0)
-    return RealtimeSettings(**values)
-
-
 def _memory(reader: Mapping[str, Any]) -> MemorySettings:
     path = reader['memory.vocabulary_file']
     vocabulary = load_vocabulary(path) if path else SceneVocabulary()
     scene_format = SceneFormat(
-        _names(reader, 'cameras'), reader['memory.max_new_objects'],
+        names(reader, 'cameras'), reader['memory.max_new_objects'],
         reader['memory.max_new_relations'], reader['memory.max_attributes'], vocabulary)
     return MemorySettings(reader['memory.period_s'], reader['memory.prompt'], scene_format,
                           _fields(reader, 'memory', GraphRules))
