@@ -47,7 +47,7 @@ def run_node(
     row: Row,
     load: Load,
     duration_s: float,
-    more: dict[str, object] | None = None,
+    more: dict[str, Any] | None = None,
     cpu: int | None = None,
     beside: str | None = None,
 ) -> dict[str, Any]:
@@ -74,7 +74,7 @@ def run_node(
                 }
             ),
         )
-        parameters = {
+        parameters: dict[str, Any] = {
             'cameras': list(CAMERAS),
             'joints': list(JOINTS),
             'autostart': False,
@@ -105,7 +105,7 @@ def run_node(
     }
 
 
-def _ros_arguments(parameters: dict[str, object]) -> list[str]:
+def _ros_arguments(parameters: dict[str, Any]) -> list[str]:
     arguments = ['--ros-args']
     for name, value in parameters.items():
         text = value if isinstance(value, str) else json.dumps(value)

@@ -53,7 +53,7 @@ class DemoClient(NodeDriver):
         self._heard_first = False
         self._report: LatencyReport | None = None
         self._answer = ''
-        self._update_scene_graph = self.create_client(
+        self._update_scene_graph: Any = self.create_client(
             UpdateSceneGraph, 'oxygen/update_scene_graph'
         )
         self.create_subscription(Target, 'oxygen/target', self._on_target, 100)
@@ -158,7 +158,7 @@ class DemoClient(NodeDriver):
         sd_ms = report.jitter_sd_ms if report is not None else float('nan')
         answer = ' '.join(self._answer.split())[:40]
         self.say(
-            f'{elapsed_s:5.0f} s  ticks {recording.ticks}  held {recording.held}  jitter sd {sd_ms:.2f} ms  '
-            f'chunks {recording.chunks}  answers {recording.dialogue_results}  '
+            f'{elapsed_s:5.0f} s  ticks {recording.ticks}  held {recording.held}  '
+            f'jitter sd {sd_ms:.2f} ms  chunks {recording.chunks}  answers {recording.dialogue_results}  '
             f'scene graphs {recording.scene_graphs}  {answer!r}'
         )

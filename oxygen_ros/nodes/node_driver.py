@@ -35,10 +35,11 @@ class NodeDriver(Node):
     def __init__(self, name: str, check: Callable[[], None]) -> None:
         super().__init__(name)
         self._check = check
-        self._change_state = self.create_client(ChangeState, 'oxygen/change_state')
-        self._enable = self.create_client(SetBool, 'oxygen/enable')
-        self._get_memory_report = self.create_client(GetMemoryReport, 'oxygen/get_memory_report')
-        self._dialogue = ActionClient(self, Dialogue, 'oxygen/dialogue')
+        self._change_state: Any = self.create_client(ChangeState, 'oxygen/change_state')
+        self._enable: Any = self.create_client(SetBool, 'oxygen/enable')
+        self._get_memory_report: Any = self.create_client(
+            GetMemoryReport, 'oxygen/get_memory_report')
+        self._dialogue: Any = ActionClient(self, Dialogue, 'oxygen/dialogue')
 
     def bring_up(self, cameras: tuple[str, ...]) -> None:
         """Configure the node, wait until every camera is published, arm it and activate it."""

@@ -174,6 +174,7 @@ def test_the_sdpa_path_copies_no_prefix():
 
 def test_a_thousand_chunks_and_a_hundred_requests_grow_nothing():
     harness = Harness(sensors=FakeSensors(2, period_ns=500 * MS))
+    harness.check_every = 50
     pointer = harness.engine.manager.cache.data.data_ptr()
     pages = set()
     counts = Counter()
