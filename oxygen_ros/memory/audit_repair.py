@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from .audit_chain import unseal
-from .audit_verify import lines_of
+from .audit_verify import lines_of, torn_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ def repair(path: Path, key: bytes | None = None) -> Repair:
             try:
                 unseal(line, key)
             except ValueError as error:
-                if line.endswith(b'\n') or file.read(1):
+                if not torn_bytes(line, file):
                     raise ValueError(f'{path}:{number}: {error}; this is not a torn tail, '
                                      'nothing was changed') from error
                 break

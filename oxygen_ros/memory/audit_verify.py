@@ -56,6 +56,21 @@ def lines_of(file: BinaryIO) -> Iterator[bytes]:
         yield line
 
 
+def torn_bytes(line: bytes, file: BinaryIO) -> int:
+    """Return how long a tail is that starts with a line; 0 where an end of line follows.
+
+    A power cut may leave more than a record's length, all zeros; only its end tells what it is.
+    """
+    size = len(line)
+    if line.endswith(b'\n'):
+        return 0
+    while part := file.read(MAX_LINE_BYTES):
+        if b'\n' in part:
+            return 0
+        size += len(part)
+    return size
+
+
 def read_records(path: Path, key: bytes | None = None) -> Iterator[dict[str, Any]]:
     """Yield the good records of a file up to the first bad one.
 
@@ -127,9 +142,9 @@ def _good_lines(path: Path, key: bytes | None, state: _State,
         for line in lines_of(file):
             number += 1
             seq = None if state.link is None else state.link.seq + 1
-            if not line.endswith(b'\n') and len(line) <= MAX_LINE_BYTES:
+            if torn := torn_bytes(line, file):
                 report.faults.append(Fault(
-                    path, number, seq, f'torn tail of {len(line)} bytes: a write did not end; '
+                    path, number, seq, f'torn tail of {torn} bytes: a write did not end; '
                     '`oxygen audit repair` moves it aside', is_torn_tail=True))
                 return
             try:

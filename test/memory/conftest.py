@@ -1,13 +1,16 @@
 """Small formats, vocabularies and provenances for the memory tests."""
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
+from writer_place import Place, RETRY_S
 
 from oxygen_ros.memory.audit_chain import AuditContext
 from oxygen_ros.memory.scene_grammar import SceneFormat, SceneGrammar
 from oxygen_ros.memory.token_constraint import ConstrainedVocabulary
+from oxygen_ros.runtime.memory_writer import MemoryWriter
 from oxygen_ros.types import Provenance
 
 MakeProvenance = Callable[..., Provenance]
@@ -46,3 +49,18 @@ def make_provenance() -> MakeProvenance:
 def audit_context() -> AuditContext:
     """Return a model, a parameter set and a version."""
     return AuditContext('c0ffee' * 10 + 'c0ff', 'ab' * 32, '0.1.0')
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    """Return an empty place for a memory writer."""
+    return Place(tmp_path)
+
+
+@pytest.fixture
+def writer(place: Place) -> Iterator[MemoryWriter]:
+    """Return a memory writer that runs."""
+    writer = MemoryWriter(place.open_store, place.open_audit, retry_s=RETRY_S)
+    writer.start()
+    yield writer
+    writer.stop()
