@@ -77,12 +77,12 @@ class Runtime:
         self._outbox: deque[EngineEvent] = deque()
         self._request_ids = itertools.count(1)
         self.sensors = SensorHub(config.sensors)
-        self._loop = TickLoop(
+        self.loop = TickLoop(
             TickLoopConfig(config.tick, config.limits, config.blend_s, config.realtime), on_target,
             self.sensors.newest_state)
-        self.buffer = self._loop.buffer
-        self.arming = self._loop.arming
-        self.tick = self._loop.tick
+        self.buffer = self.loop.buffer
+        self.arming = self.loop.arming
+        self.tick = self.loop.tick
         cost_model = OnlineCostModel() if cost_model is None else cost_model
         self.cost_model = cost_model
         self.engine = Engine(model, config.engine, work_clock(model.device), cost_model,
@@ -101,11 +101,11 @@ class Runtime:
         self._outbox.clear()
         self.engine.reset_statistics()
         self.sensors.restart()
-        self.engine.action.epoch = self._loop.prepare()
+        self.engine.action.epoch = self.loop.prepare()
         self.started_ns = time.monotonic_ns() + self.config.tick.period_ns
         self._engine_thread.start(self.started_ns + TICK_LEAD_NS)
         if self.config.publish is Publish.TICK:
-            self._loop.start(self.started_ns)
+            self.loop.start(self.started_ns)
 
     def deactivate(self, reason: str = hold_reasons.DEACTIVATED, timeout_s: float = 5.0) -> bool:
         """Stop the tick, hold by a last target, stop the engine; every live request ends.
@@ -113,21 +113,21 @@ class Runtime:
         :param reason: of the hold.
         :return: False: the engine did not stop in time.
         """
-        self._loop.stop(reason)
+        self.loop.stop(reason)
         stopped = self._engine_thread.stop(timeout_s)
         self.sensors.clear()
-        self._loop.release()
+        self.loop.release()
         return stopped
 
     @property
     def tick_thread(self) -> TickThread | None:
         """The tick's thread while active."""
-        return self._loop.thread
+        return self.loop.thread
 
     @property
     def realtime_report(self) -> RealtimeReport:
         """What came of the real-time settings."""
-        return self._loop.realtime_report
+        return self.loop.realtime_report
 
     @property
     def engine_thread(self) -> EngineThread:
@@ -138,7 +138,7 @@ class Runtime:
         """Give out the target of this period, as late as the engine comes to it; engine thread."""
         now_ns = time.monotonic_ns()
         tick = max(0, (now_ns - self.started_ns) // self.config.tick.period_ns)
-        self._loop.run_once(self.started_ns + tick * self.config.tick.period_ns, tick)
+        self.loop.run_once(self.started_ns + tick * self.config.tick.period_ns, tick)
 
     # Results.
 
