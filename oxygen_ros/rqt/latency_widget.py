@@ -17,7 +17,7 @@ from .tiles import TileRow
 from .toolbar import Toolbar
 
 DEFAULT_TOPIC = '/oxygen/latency'
-REFRESH_MS = 200
+REFRESH_MS = 250
 _COLUMNS = 2
 
 
@@ -65,7 +65,7 @@ class LatencyWidget(QtWidgets.QWidget):
         self.message.setVisible(bool(text))
 
     def refresh(self) -> None:
-        """Show the state of now; the widget calls it itself, five times a second."""
+        """Show the state of now; the widget calls it itself, four times a second."""
         span = self.model.view()
         feed = self.model.history.feed()
         stale = feed is Feed.STALE and not self.model.paused

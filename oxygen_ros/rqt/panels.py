@@ -49,10 +49,8 @@ def stages(span: Span) -> Plot:
         ('vision', 'vision_ms', colours.SKY), ('prefill', 'prefill_ms', colours.BLUE),
         ('action pass', 'action_pass_ms', colours.ORANGE),
         ('decode step', 'decode_step_ms', colours.GREEN)), Style.BAND)
-    text, _ = _headline(span, 'action_pass_p99_ms', 'pass p99')
-    waits, level = _headline(span, 'action_wait_p99_ms', 'waits p99')
     return Plot('stages', 'Stage times', 'ms', span.seconds, series,
-                ', '.join(filter(None, (text, waits))), level)
+                *_headline(span, 'action_wait_p99_ms', 'actions wait p99'))
 
 
 def first_token(span: Span) -> Plot:

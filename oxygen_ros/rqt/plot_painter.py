@@ -14,6 +14,7 @@ from .qt import QtCore, QtGui
 from .scale import GAP_S, mark_text, marks, runs, thin
 
 _SMALL = 0.85  # size of axis text and legend, of the font's own
+_MANY_POINTS = 120  # of a line
 
 
 class PlotPainter:
@@ -103,14 +104,14 @@ class PlotPainter:
     def _legend(self) -> None:
         left = self._area.left()
         for series in self._plot.series:
+            width = self._metrics.horizontalAdvance(series.label)
+            if left + 15.0 + width > self._box.right():
+                break
             self._painter.setPen(QtCore.Qt.PenStyle.NoPen)
             self._painter.setBrush(QtGui.QColor(series.colour))
             middle = self._legend_top + self._line / 2.0
             self._painter.drawRoundedRect(QtCore.QRectF(left, middle - 3.5, 11.0, 7.0), 2.0, 2.0)
             self._painter.setPen(self._faded(0.8))
-            width = self._metrics.horizontalAdvance(series.label)
-            if left + 15.0 + width > self._box.right():
-                break
             self._painter.drawText(QtCore.QRectF(left + 15.0, self._legend_top, width + 4.0,
                                                  self._line),
                                    QtCore.Qt.AlignmentFlag.AlignLeft, series.label)
@@ -156,9 +157,10 @@ class PlotPainter:
             self._stroke(series.colour, x, y)
 
     def _stroke(self, colour: str, x: Float64Array, y: Float64Array) -> None:
-        pen = QtGui.QPen(QtGui.QColor(colour), 1.6)
-        pen.setJoinStyle(QtCore.Qt.PenJoinStyle.RoundJoin)
-        pen.setCapStyle(QtCore.Qt.PenCapStyle.RoundCap)
+        # Qt draws lines of 1 px many times faster than wider ones, and many points look the same.
+        width = 1.0 if len(x) > _MANY_POINTS else 1.6
+        pen = QtGui.QPen(QtGui.QColor(colour), width)
+        pen.setJoinStyle(QtCore.Qt.PenJoinStyle.BevelJoin)
         self._painter.setPen(pen)
         self._painter.setBrush(QtCore.Qt.BrushStyle.NoBrush)
         self._painter.drawPolyline(self._polygon(x, y))

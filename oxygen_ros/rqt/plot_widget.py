@@ -54,21 +54,25 @@ class PlotWidget(QtWidgets.QFrame):
     def _paint_title(self, painter: Any, box: Any, bold: Any, line: float) -> None:
         plot = self.plot
         assert plot is not None
-        text_colour = self.palette().color(QtGui.QPalette.ColorRole.Text)
-        left = box.left() + _SIDE
-        row = QtCore.QRectF(left, box.top() + 5.0, box.width() - 2 * _SIDE, line)
-        painter.setFont(bold)
-        painter.setPen(text_colour)
-        painter.drawText(row, QtCore.Qt.AlignmentFlag.AlignLeft, plot.title)
-        used = QtGui.QFontMetricsF(bold).horizontalAdvance(plot.title)
-        fade = QtGui.QColor(text_colour)
+        ink = self.palette().color(QtGui.QPalette.ColorRole.Text)
+        fade = QtGui.QColor(ink)
         fade.setAlphaF(0.6)
-        painter.setFont(self.font())
-        painter.setPen(fade)
-        painter.drawText(row.adjusted(used + 7.0, 0.0, 0.0, 0.0),
-                         QtCore.Qt.AlignmentFlag.AlignLeft, plot.unit)
-        if plot.headline and not self._notice:
-            level = plot.level if plot.level is not Level.UNKNOWN else None
-            painter.setPen(QtGui.QColor(colours.LEVELS[level]) if level else fade)
-            painter.setFont(bold)
-            painter.drawText(row, QtCore.Qt.AlignmentFlag.AlignRight, plot.headline)
+        row = QtCore.QRectF(box.left() + _SIDE, box.top() + 5.0, box.width() - 2 * _SIDE, line)
+        metrics = QtGui.QFontMetricsF(bold)
+        used = metrics.horizontalAdvance(plot.title) + _SIDE
+        headline = '' if self._notice else plot.headline
+        needed = metrics.horizontalAdvance(headline) + _SIDE
+        painter.setFont(bold)
+        painter.setPen(ink)
+        painter.drawText(row, QtCore.Qt.AlignmentFlag.AlignLeft, plot.title)
+        known = plot.level is not Level.UNKNOWN
+        painter.setPen(QtGui.QColor(colours.LEVELS[plot.level]) if known else fade)
+        painter.drawText(
+            row, QtCore.Qt.AlignmentFlag.AlignRight,
+            metrics.elidedText(headline, QtCore.Qt.TextElideMode.ElideLeft, row.width() - used))
+        unit = QtGui.QFontMetricsF(self.font()).horizontalAdvance(plot.unit)
+        if used + unit + needed <= row.width():  # a figure is worth more than the unit
+            painter.setFont(self.font())
+            painter.setPen(fade)
+            painter.drawText(row.adjusted(used - 3.0, 0.0, 0.0, 0.0),
+                             QtCore.Qt.AlignmentFlag.AlignLeft, plot.unit)

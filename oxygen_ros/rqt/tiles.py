@@ -9,8 +9,9 @@ from .figures import BY_FIELD, NOTHING
 from .history import Span
 from .qt import QtCore, QtGui, QtWidgets
 
-TILES = ('on_time_ratio', 'jitter_sd_ms', 'not_on_time', 'action_pass_p99_ms', 'ttft_ms',
-         'tokens_per_s', 'chunks_per_s', 'kv_reduction', 'camera_age_max_ms')
+# The most important first.
+TILES = ('on_time_ratio', 'jitter_sd_ms', 'ttft_ms', 'camera_age_max_ms', 'not_on_time',
+         'action_pass_p99_ms', 'kv_reduction', 'chunks_per_s', 'tokens_per_s')
 
 
 class Tile(QtWidgets.QWidget):
@@ -20,11 +21,14 @@ class Tile(QtWidgets.QWidget):
         super().__init__(parent)
         self.value = QtWidgets.QLabel(NOTHING)
         large = self.value.font()
-        large.setPointSizeF(large.pointSizeF() * 1.35)
+        large.setPointSizeF(large.pointSizeF() * 1.25)
         large.setBold(True)
         self.value.setFont(large)
         self.level = Level.UNKNOWN
         name = QtWidgets.QLabel(label)
+        small = name.font()
+        small.setPointSizeF(small.pointSizeF() * 0.85)
+        name.setFont(small)
         faint = name.palette()
         ink = faint.color(QtGui.QPalette.ColorRole.WindowText)
         ink.setAlphaF(0.65)
@@ -50,7 +54,7 @@ class Tile(QtWidgets.QWidget):
 
 
 class TileRow(QtWidgets.QWidget):
-    """The figures that are looked at first."""
+    """The figures that are looked at first; in a narrow window the last ones are left out."""
 
     def __init__(self, parent: Any = None) -> None:
         super().__init__(parent)
@@ -60,6 +64,13 @@ class TileRow(QtWidgets.QWidget):
         row.setSpacing(2)
         for tile in self.tiles.values():
             row.addWidget(tile, 1)
+
+    def resizeEvent(self, event: Any) -> None:
+        """Show as many as fit."""
+        super().resizeEvent(event)
+        wanted = max(tile.sizeHint().width() for tile in self.tiles.values())
+        for index, tile in enumerate(self.tiles.values()):
+            tile.setVisible(index == 0 or (index + 1) * wanted <= self.width())
 
     def show_span(self, span: Span, known: bool) -> None:
         """Show the newest report.

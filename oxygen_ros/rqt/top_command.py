@@ -76,7 +76,7 @@ def _once(model: MonitorModel, executor: Executor, console: Console, topic: str,
         executor.spin_once(timeout_sec=0.1)
     if not len(model.history):
         raise OxygenError(f'{topic}: expected a report within {timeout_s:g} s, got none')
-    console.print(table(model, topic))
+    console.print(table(model, topic, course=False))
     return 0
 
 

@@ -23,8 +23,11 @@ _LINE_FIELDS = ('on_time_ratio', 'not_on_time', 'jitter_sd_ms', 'jitter_p99_ms',
                 'chunks_per_s', 'kv_reduction', 'camera_age_max_ms')
 
 
-def table(model: MonitorModel, topic: str) -> Group:
-    """Return everything that is known, with the worst and the course of the model's window."""
+def table(model: MonitorModel, topic: str, course: bool = True) -> Group:
+    """Return everything that is known.
+
+    :param course: show the worst and the course of the model's window as well.
+    """
     span = model.view()
     feed = model.history.feed()
     head = Text.assemble((topic, 'bold'), '  ', ('● ', _FEED_STYLES[feed]),
@@ -32,22 +35,25 @@ def table(model: MonitorModel, topic: str) -> Group:
     columns = Table(box=None, pad_edge=False, header_style='dim')
     columns.add_column('')
     columns.add_column('now', justify='right', min_width=10)
-    columns.add_column(f'worst in {span.seconds:g} s', justify='right', min_width=10)
-    columns.add_column(f'last {span.seconds:g} s', no_wrap=True)
+    if course:
+        columns.add_column(f'worst in {span.seconds:g} s', justify='right', min_width=10)
+        columns.add_column(f'last {span.seconds:g} s', no_wrap=True)
     for figure in FIGURES:
         if span.newest is None:
-            columns.add_row(figure.label, NOTHING, NOTHING, '')
+            columns.add_row(figure.label, NOTHING)
             continue
         values = figure.values(span.rows)
         now, worst = float(values[-1]), figure.worst(values)
-        style = 'dim' if feed is not Feed.LIVE else _STYLES[figure.level(now)]
-        columns.add_row(figure.label, Text(figure.text(now), style),
-                        Text(figure.text(worst), _STYLES[figure.level(worst)]),
-                        Text(graph(span, values), 'dim' if feed is not Feed.LIVE else 'blue'))
+        live = feed is Feed.LIVE
+        cells = [Text(figure.text(now), _STYLES[figure.level(now)] if live else 'dim')]
+        if course:
+            cells += [Text(figure.text(worst), _STYLES[figure.level(worst)]),
+                      Text(graph(span, values), 'blue' if live else 'dim')]
+        columns.add_row(figure.label, *cells)
     for name, (_, ages_ms) in sorted(span.cameras.items()):
         age_ms = float(ages_ms[-1])
         level = BY_FIELD['camera_age_max_ms'].level(age_ms)
-        columns.add_row(f'camera {name}', Text(milliseconds(age_ms), _STYLES[level]), '', '')
+        columns.add_row(f'camera {name}', Text(milliseconds(age_ms), _STYLES[level]))
     return Group(head, columns)
 
 

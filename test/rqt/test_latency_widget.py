@@ -1,5 +1,8 @@
 """The widget, drawn into memory."""
+import ast
+import json
 import os
+import re
 import sys
 import types
 from xml.etree import ElementTree
@@ -11,8 +14,9 @@ os.environ['QT_QPA_PLATFORM'] = 'offscreen'
 pytest.importorskip('PyQt5.QtWidgets', reason='needs PyQt5 (extra `monitor`)')
 
 from oxygen_ros.report import colours
+from oxygen_ros.report.latency_fields import FIELDS
 from oxygen_ros.report.thresholds import Level
-from oxygen_ros.rqt.latency_widget import LatencyWidget
+from oxygen_ros.rqt.latency_widget import DEFAULT_TOPIC, LatencyWidget
 from oxygen_ros.rqt.qt import QtCore, QtGui, QtWidgets
 
 
@@ -73,7 +77,7 @@ def test_tiles_take_the_colour_of_their_level(widget, clock):
 
 
 def test_a_stopped_node_shows_as_stale_within_five_seconds(widget, clock):
-    feed(widget, clock, 20)
+    feed(widget, clock, 20, make=lambda index: report(jitter_sd_ms=1.0))
     widget.refresh()
     assert 'live' in widget.toolbar.feed.text()
     series = count_of(colours_in(widget.plots[0]), colours.BLUE)
@@ -193,6 +197,33 @@ def test_the_plugin_shows_keeps_settings_and_closes(application, plugin_module):
     assert not list(node.subscriptions)
     node.destroy_node()
     context.try_shutdown()
+
+
+def test_the_perspective_lays_out_three_plugins_and_holds_nothing_but_literals(request):
+    text = (request.config.rootpath / 'config' / 'oxygen.perspective').read_text()
+    perspective = json.loads(text)
+    manager = perspective['groups']['pluginmanager']
+    running = ast.literal_eval(manager['keys']['running-plugins']['repr'])
+    assert set(running) == {'oxygen_ros/OxygenLatency', 'rqt_plot/Plot',
+                            'rqt_runtime_monitor/RuntimeMonitor'}
+    plot = manager['groups']['plugin__rqt_plot__Plot__1']['groups']['plugin']['keys']
+    for topic in ast.literal_eval(plot['topics']['repr']):
+        assert topic.rpartition('/')[0] == DEFAULT_TOPIC and topic.rpartition('/')[2] in FIELDS
+    # rqt evaluates what it imports.
+    for value in re.findall(r'"repr": "(.*)"', text):
+        ast.literal_eval(value)
+    for value in re.findall(r'"repr\(QByteArray.hex\)": "(.*)"', text):
+        assert re.fullmatch(r"QtCore\.QByteArray\(b'[0-9a-f]*'\)", value)
+
+
+def test_in_a_narrow_window_the_first_figures_stay(widget, application):
+    widget.resize(widget.minimumSizeHint().width(), 640)
+    application.processEvents()
+    shown = [field for field, tile in widget.tiles.tiles.items() if tile.isVisible()]
+    assert shown == list(widget.tiles.tiles)[:len(shown)] and 1 <= len(shown) < 9
+    widget.resize(1600, 640)
+    application.processEvents()
+    assert all(tile.isVisible() for tile in widget.tiles.tiles.values())
 
 
 def test_plugin_xml_names_the_class_that_package_xml_exports(plugin_module, request):

@@ -1,6 +1,7 @@
 """Reports over ROS: into the widget from another thread, into the terminal."""
 import io
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -152,6 +153,17 @@ def test_top_into_a_pipe_prints_lines_and_ends_with_the_pipe(publisher):
     process.stdout.close()
     assert process.wait(timeout=20.0) == 0
     assert process.stderr.read() == ''
+
+
+def test_the_monitor_runs_until_it_is_interrupted():
+    environment = dict(os.environ, QT_QPA_PLATFORM='offscreen')
+    process = subprocess.Popen(
+        [sys.executable, '-m', 'oxygen_ros.cli', 'monitor', '--topic', TOPIC],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    assert process.stdout.readline().startswith(f'watching {TOPIC}')
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=20.0) == 0
+    assert 'Traceback' not in process.stderr.read()
 
 
 def test_top_once_without_a_report_says_so(capsys):
