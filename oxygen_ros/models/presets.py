@@ -53,7 +53,14 @@ def preset(name: str) -> VLAConfig:
             Family.SMOLVLA, SMOLVLM2_500M_VISION, SMOLVLM2_500M,
             smolvla_expert(SMOLVLM2_500M, 0.75), 16, SMOLVLM2_500M_VOCAB_SIZE, 50, 32, 32, 32, 32,
             48, ('camera1', 'camera2', 'camera3'))
+    if name == MOT_14B:
+        return VLAConfig(
+            Family.PI0, siglip_so400m(224, _QWEN_7B.width), _QWEN_7B, _QWEN_7B, 28, 152_064, 50,
+            32, 32, 32, 32, 200, PI_CAMERAS)
     raise ValueError(f'preset: expected one of {", ".join(PRESET_NAMES)}, got {name}')
 
 
-PRESET_NAMES = (Family.PI05.value, Family.PI0.value, Family.SMOLVLA.value)
+# To plan with, no checkpoint: two experts of Qwen2.5-7B's size, as BAGEL has, and flow matching.
+MOT_14B = 'mot-14b'
+_QWEN_7B = LayerShape(3584, 18944, 28, 4, 128, 'silu')
+PRESET_NAMES = (Family.PI05.value, Family.PI0.value, Family.SMOLVLA.value, MOT_14B)

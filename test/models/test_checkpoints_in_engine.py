@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / 'engine'))
-from harness import FakeSensors, Harness, MS  # noqa: E402
+from harness import FakeSensors, Harness, MS
 
-from oxygen_ros.types import FinishReason, FloatArray, TaskType  # noqa: E402
+from oxygen_ros.types import FinishReason, FloatArray, TaskType
 
 FAMILIES = ('pi05', 'pi0', 'smolvla')
 
@@ -82,4 +82,4 @@ def test_a_fresh_state_enters_passes_where_the_family_has_it(family: str, per_pa
     assert (len(of_first) > 1) is per_pass
     if per_pass:
         assert not np.array_equal(of_first[0].values, of_first[1].values)
-    assert CAMERAS == harness.model.config.cameras
+    assert harness.model.config.cameras == CAMERAS
