@@ -9,6 +9,7 @@ from rclpy.node import Node
 from std_msgs.msg import Header
 
 from .clocks import ClockBridge, stamp_of
+from .endpoints import make_publisher
 
 OK = DiagnosticStatus.OK
 WARN = DiagnosticStatus.WARN
@@ -32,7 +33,7 @@ class DiagnosticsPublisher:
         self._clock = clock
         self._tasks: dict[str, Task] = {}
         # Absolute on purpose: every tool listens there.
-        self._publisher = node.create_publisher(DiagnosticArray, '/diagnostics', 10)
+        self._publisher = make_publisher(node, DiagnosticArray, '/diagnostics', 10)
 
     def add(self, name: str, task: Task) -> None:
         """Add a status; its full name is that of the node, a colon and this name."""

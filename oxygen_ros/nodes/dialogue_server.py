@@ -18,6 +18,7 @@ from oxygen_ros.action import Dialogue
 
 from ..types import FinishReason, SamplingParams, TaskType, TextDelta, TextResult
 from .conversions import provenance_msg
+from .endpoints import make_publisher
 from .engine_requests import EngineRequests
 from .faults import FaultLog
 from .settings import DialogueSettings
@@ -70,7 +71,7 @@ class DialogueServer:
         self._settings: DialogueSettings | None = None
         self._running: list[_Goal] = []
         self._waiting: deque[_Goal] = deque()
-        self._utterances = node.create_publisher(String, '~/utterance', 10)
+        self._utterances = make_publisher(node, String, '~/utterance', 10)
         self._server = ActionServer(
             node, Dialogue, '~/dialogue', self._execute, callback_group=ReentrantCallbackGroup(),
             cancel_callback=self._cancel, result_timeout=result_timeout_s)

@@ -21,6 +21,7 @@ from ..memory.token_constraint import ConstrainedVocabulary
 from ..runtime.runtime import Runtime
 from ..types import FinishReason, SamplingParams, SceneUpdate, TaskType, TextResult
 from .conversions import scene_msg
+from .endpoints import make_publisher
 from .engine_requests import EngineRequests
 from .faults import FaultLog
 from .markers import scene_markers
@@ -70,8 +71,8 @@ class SceneGraphServer:
         self._graph: SceneGraph | None = None
         self._background_id: int | None = None
         latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-        self._publisher = node.create_publisher(msg.SceneGraph, '~/scene_graph', latched)
-        self._markers = node.create_publisher(MarkerArray, '~/markers', latched)
+        self._publisher = make_publisher(node, msg.SceneGraph, '~/scene_graph', latched)
+        self._markers = make_publisher(node, MarkerArray, '~/markers', latched)
         # Reentrant: a call waits for its update, and must not keep the others from running.
         node.create_service(srv.UpdateSceneGraph, '~/update_scene_graph', self._on_update,
                             callback_group=ReentrantCallbackGroup())

@@ -55,12 +55,21 @@ class Rig:
         self.executor.add_node(self.robot)
         self.executor.add_node(self.client)
         self._clients: dict[str, Any] = {}
+        self._foreign: list[tuple[Node, Context]] = []
         self._dialogue = ActionClient(self.client, Dialogue, 'oxygen/dialogue')
 
     def listen(self, kind: type, topic: str, qos: QoSProfile | int = 100) -> None:
         """Keep what arrives on a topic."""
         self.client.create_subscription(
             kind, topic, lambda message: self.received[topic].append(message), qos)
+
+    def foreign(self, kind: type, topic: str, qos: QoSProfile | int) -> Any:
+        """Create a publisher as another process would: with a middleware of its own."""
+        context = Context()
+        rclpy.init(context=context, domain_id=DOMAIN)
+        node = Node('foreigner', context=context)
+        self._foreign.append((node, context))
+        return node.create_publisher(kind, topic, qos)
 
     def wait_for(self, condition: Callable[[], bool], what: str,
                  timeout_s: float = TIMEOUT_S) -> None:
@@ -113,6 +122,9 @@ class Rig:
     def close(self) -> None:
         """End everything."""
         self.executor.shutdown()
+        for node, context in self._foreign:
+            node.destroy_node()
+            context.try_shutdown()
         self._dialogue.destroy()
         self.client.destroy_node()
         self.robot.destroy_node()
