@@ -148,7 +148,15 @@ def _waits(figures: Figures) -> Picture | None:
     axes.set(xlabel='ms', xlim=(0.0, axes.get_xlim()[1] * 1.08))
     legend_above(axes)
     return picture(figure, 'waits', 'Waits and passes under the heaviest load',
-                   'Wait of a due action behind a slice, the action pass, decoding of an image.')
+                   'Wait of a due action behind a slice, the action pass, decoding of an image.'
+                   f'{_frames(figures)}')
+
+
+def _frames(figures: Figures) -> str:
+    if 'ingest.frames_in' not in figures or 'ingest.frames_out' not in figures:
+        return ''
+    return (f' Images received: {figures["ingest.frames_in"]:,.0f}, decoded: '
+            f'{figures["ingest.frames_out"]:,.0f}, the others superseded by newer ones.')
 
 
 def _rows(figures: Figures, prefix: str, loads: Sequence[str], key: str) -> list[str]:

@@ -69,11 +69,12 @@ def _claims(findings: Sequence[Finding]) -> str:
     for finding in findings:
         claim = finding.claim
         mark = finding.verdict.value
+        claimed = claim.claimed + (f'; {finding.note}' if finding.note else '')
         name = finding.verdict.name.lower()
         source = f'<code>{escape(finding.name)}</code>' if finding.name else ''
         rows.append(
             f'<tr><td>{claim.requirement}</td><td>{escape(claim.what)}</td>'
-            f'<td>{escape(claim.claimed)}</td><td class="number">{escape(finding.text)}</td>'
+            f'<td>{escape(claimed)}</td><td class="number">{escape(finding.text)}</td>'
             f'<td class="{name}">{mark}</td><td>{source}</td></tr>')
     head = '<tr><th></th><th>claim</th><th>claimed</th><th>here</th><th></th><th>figure</th></tr>'
     count = {verdict: sum(finding.verdict is verdict for finding in findings)

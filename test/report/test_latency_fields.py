@@ -59,6 +59,18 @@ def test_the_heaviest_load_speaks_for_a_claim():
     assert (jitter.value, jitter.verdict, jitter.text) == (0.5, Verdict.NOT_MET, '0.5 ms')
 
 
+@pytest.mark.parametrize('figures, what, verdict', [
+    ({'kv.reduction': 0.62, 'kv.limit': 0.624}, 'KV', Verdict.MET),
+    ({'kv.reduction': 0.62, 'kv.limit': 0.66}, 'KV', Verdict.NOT_MET),
+    ({'tick.idle.full.sd_ms': 0.5, 'tick.bare.sd_ms': 0.3}, 'jitter', Verdict.MET),
+    ({'tick.idle.full.sd_ms': 0.5, 'tick.bare.sd_ms': 0.1}, 'jitter', Verdict.NOT_MET),
+    ({'preempt.wait_ms.p99': 4.0, 'tick.bare.p99_ms': 0.6}, 'wait', Verdict.MET)])
+def test_a_claim_asks_for_no_more_than_the_machine_can_do(figures, what, verdict):
+    finding = next(finding for finding in compare(figures) if what in finding.claim.what)
+    assert finding.verdict is verdict
+    assert bool(finding.note) == (verdict is Verdict.MET)
+
+
 def test_claims_without_figures_say_so():
     findings = compare({})
     assert len(findings) == len(CLAIMS)
