@@ -53,6 +53,8 @@ def run_node(
 ) -> dict[str, Any]:
     """Run cameras, node and client in three processes; return the figures of the run.
 
+    A separate tick (`tick.process` among the parameters) is one more process.
+
     :param more: further parameters of the node.
     :param cpu: pin the node, and what runs beside it, to this core.
     :param beside: module to run beside the node, with a file for its figures as argument.
@@ -87,6 +89,13 @@ def run_node(
             **(more or {}),
         }
         children.start('node', 'oxygen_ros.nodes.oxygen_node', _ros_arguments(parameters), cpu)
+        if parameters.get('tick.process') == 'separate':
+            # The client drives the engine's life only. Started last, it is ended first.
+            children.start(
+                'tick',
+                'oxygen_ros.nodes.tick_node',
+                _ros_arguments({**parameters, 'autostart': True}),
+            )
         other = Path(folder) / 'beside.json'
         if beside is not None:
             children.start('language process', beside, [str(other)], cpu)

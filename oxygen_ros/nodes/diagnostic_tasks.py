@@ -1,21 +1,21 @@
-"""What /diagnostics shows of actuation, each camera, joints, engine, memory, dialogue, model."""
+"""What /diagnostics shows of each camera, joints, engine, memory, dialogue, model."""
 from __future__ import annotations
 
 from collections.abc import Callable
 import time
 
-from ..control import hold_reasons
+from rclpy.node import Node
+
 from ..runtime.runtime import Runtime
 from ..types import TaskType
-from .camera_ingest import CameraInput
 from .diagnostics import ERROR, Figures, Finding, Task, WARN
 from .dialogue_server import DialogueServer
+from .endpoints import num_publishers, publisher_problems
 from .engine_requests import EngineRequests
 from .faults import FaultLog
-from .joint_state_input import JointCounts
+from .inputs import Inputs
 from .scene_graph_server import SceneGraphServer
 from .settings import DiagnosticLimits
-from .target_publisher import TargetPublisher
 
 Limits = Callable[[], DiagnosticLimits]
 
@@ -35,43 +35,11 @@ class RateMeter:
         return max(rate, 0.0)
 
 
-def actuation_task(runtime: Runtime, targets: TargetPublisher, limits: Limits) -> Task:
-    """Look at the tick of the last second."""
-    window = max(1, round(1e9 / runtime.config.tick.period_ns))
-
-    def task() -> tuple[list[Finding], Figures]:
-        view = runtime.arming.view()
-        figures = targets.statistics.window(window)
-        ticks, held, overruns, _ = targets.statistics.counts()
-        thread = runtime.tick_thread
-        newest = targets.newest
-        reason = newest.target.hold_reason if newest is not None else ''
-        findings: list[Finding] = []
-        if thread is not None and view.sending and newest is not None:
-            ratio = figures.held / max(figures.ticks, 1)
-            if ratio > limits().max_held_ratio:
-                findings.append((ERROR if ratio > 0.5 else WARN, 'holds: '
-                                 + hold_reasons.DESCRIPTIONS.get(reason, reason or 'on and off')))
-        if thread is not None and figures.lateness_p99_ms > limits().max_jitter_p99_ms:
-            findings.append((WARN, f'ticks are {figures.lateness_p99_ms:.1f} ms late (p99)'))
-        if thread is not None and thread.num_errors:
-            findings.append((ERROR, f'{thread.num_errors} ticks failed'))
-        refused = ', '.join(item.name for item in runtime.realtime_report.refused)
-        if refused:
-            findings.append((WARN, f'real-time settings refused: {refused}'))
-        return findings, [
-            ('state', view.state.value if thread is not None else 'inactive'), ('ticks', ticks),
-            ('held', held), ('overruns', overruns), ('hold reason', reason),
-            ('jitter sd (ms)', figures.lateness_sd_ms),
-            ('jitter p99 (ms)', figures.lateness_p99_ms),
-            ('jitter max (ms)', figures.lateness_max_ms),
-            ('observation age p99 (ms)', figures.observation_age_p99_ms)]
-
-    return task
-
-
-def camera_task(runtime: Runtime, source: CameraInput, limits: Limits) -> Task:
+def camera_task(node: Node, runtime: Runtime, inputs: Inputs, camera: str,
+                limits: Limits) -> Task:
     """Look at one camera."""
+    source = inputs.ingest.inputs[camera]
+    subscriptions = inputs.camera_subscriptions[camera]
     meter = RateMeter()
 
     def task() -> tuple[list[Finding], Figures]:
@@ -81,10 +49,15 @@ def camera_task(runtime: Runtime, source: CameraInput, limits: Limits) -> Task:
         now_ns = time.monotonic_ns()
         age_s = None if frame is None else (now_ns - frame.steady_ns) * 1e-9
         findings: list[Finding] = []
-        if not counts.received:
+        if not rate_hz and not num_publishers(node, subscriptions):
+            topics = ' or '.join(subscription.topic_name for subscription in subscriptions)
+            findings.append((ERROR, f'nobody publishes {topics}'))
+        elif not counts.received:
             findings.append((ERROR, 'no image so far'))
         elif rate_hz < limits().min_camera_rate_hz:
             findings.append((WARN if rate_hz else ERROR, f'{rate_hz:.1f} images per second'))
+        findings += [(ERROR, problem) for subscription in subscriptions
+                     for problem in publisher_problems(node, subscription)]
         if age_s is not None and age_s > runtime.sensors.config.camera_max_age_s:
             findings.append((ERROR, f'newest image is {age_s:.1f} s old'))
         if counts.refused:
@@ -103,18 +76,23 @@ def camera_task(runtime: Runtime, source: CameraInput, limits: Limits) -> Task:
     return task
 
 
-def joints_task(runtime: Runtime, counts: JointCounts) -> Task:
+def joints_task(node: Node, runtime: Runtime, inputs: Inputs) -> Task:
     """Look at the joint states."""
+    counts = inputs.joints.counts
+    subscription = inputs.joint_subscription
     meter = RateMeter()
 
     def task() -> tuple[list[Finding], Figures]:
         rate_hz = meter.read(counts.received)
         state = runtime.sensors.newest_state()
         findings: list[Finding] = []
-        if not counts.received:
+        if not rate_hz and not num_publishers(node, [subscription]):
+            findings.append((ERROR, f'nobody publishes {subscription.topic_name}'))
+        elif not counts.received:
             findings.append((ERROR, 'no joint state so far'))
         elif not rate_hz:
             findings.append((ERROR, 'no joint state in the last second'))
+        findings += [(ERROR, problem) for problem in publisher_problems(node, subscription)]
         if counts.refused:
             findings.append((WARN, f'{counts.refused} refused, last: {counts.newest_problem}'))
         age_s = 'none' if state is None else (time.monotonic_ns() - state.steady_ns) * 1e-9
@@ -125,12 +103,13 @@ def joints_task(runtime: Runtime, counts: JointCounts) -> Task:
     return task
 
 
-def engine_task(runtime: Runtime, limits: Limits, faults: FaultLog) -> Task:
-    """Look at the engine's thread and at what it has done."""
+def engine_task(node: Node, runtime: Runtime, inputs: Inputs, limits: Limits,
+                faults: FaultLog) -> Task:
+    """Look at the engine's thread, at what it has done, and at who instructs it."""
     def task() -> tuple[list[Finding], Figures]:
         thread = runtime.engine_thread
         counters = runtime.engine.counters
-        active = runtime.tick_thread is not None
+        active = thread.is_running
         silent_s = (time.monotonic_ns() - thread.heartbeat_ns) * 1e-9
         findings: list[Finding] = []
         if thread.failed:
@@ -141,6 +120,8 @@ def engine_task(runtime: Runtime, limits: Limits, faults: FaultLog) -> Task:
         if thread.num_faults:
             newest = runtime.faults[-1].strip().splitlines()[-1] if runtime.faults else ''
             findings.append((WARN, f'{thread.num_faults} faults, last: {newest}'))
+        findings += [(WARN, problem) for problem
+                     in publisher_problems(node, inputs.instruction_subscription)]
         if faults.counts:
             findings.append((WARN, f'{faults.counts.total()} callbacks failed, '
                                    f'last: {faults.newest}'))

@@ -11,33 +11,40 @@ from std_msgs.msg import Header
 
 import oxygen_ros.msg as msg
 
-from ..control import TickStatistics
 from ..engine.cost_model import OnlineCostModel
 from ..engine.timeline import EventKind
 from ..engine.work import UnitKind
 from ..runtime.runtime import Runtime
 from .clocks import ClockBridge, stamp_of
 from .dialogue_server import DialogueServer
+from .endpoints import make_publisher
+from .target_publisher import TargetPublisher
 
+_TICK_FIELDS = (
+    'ticks', 'on_time_ratio', 'held', 'overruns', 'jitter_sd_ms', 'jitter_p99_ms',
+    'jitter_max_ms', 'observation_age_p50_ms', 'observation_age_p99_ms')
 _PERIODS = 10  # reports in a window
 _NUM_EVENTS = 4096  # of the timeline; more than happen in a window
 
 
 class LatencyPublisher:
-    """Made at configure; `publish` belongs to the executor's thread."""
+    """Made at configure; `publish` belongs to the executor's thread.
 
-    def __init__(self, node: Node, runtime: Runtime, statistics: TickStatistics,
+    :param targets: of the tick; None: it runs in another process, and its fields are NaN.
+    """
+
+    def __init__(self, node: Node, runtime: Runtime, targets: TargetPublisher | None,
                  dialogue: DialogueServer, clock: ClockBridge) -> None:
         self.newest: msg.LatencyReport | None = None
         self._node = node
         self._runtime = runtime
-        self._statistics = statistics
+        self._statistics = None if targets is None else targets.statistics
         self._dialogue = dialogue
         self._clock = clock
         self._window_ticks = max(1, round(1e9 / runtime.config.tick.period_ns))
         # Time, then the counts whose growth over the window is reported.
         self._history: deque[tuple[int, int, int, int]] = deque(maxlen=_PERIODS + 1)
-        self._publisher = node.create_publisher(msg.LatencyReport, '~/latency', 10)
+        self._publisher = make_publisher(node, msg.LatencyReport, '~/latency', 10)
 
     def restart(self) -> None:
         """Begin a new window, at activation."""
@@ -61,6 +68,10 @@ class LatencyPublisher:
         self._node.destroy_publisher(self._publisher)
 
     def _fill_ticks(self, report: msg.LatencyReport) -> None:
+        if self._statistics is None:
+            for name in _TICK_FIELDS:
+                setattr(report, name, math.nan)
+            return
         ticks, held, overruns, on_time = self._statistics.counts()
         figures = self._statistics.window(self._window_ticks)
         report.ticks, report.held, report.overruns = float(ticks), float(held), float(overruns)

@@ -52,8 +52,16 @@ class NodeDriver(Node):
             self.wait(
                 lambda: all(map(self._is_published, cameras)), 'images of ' + ', '.join(cameras)
             )
-        self.call(self._enable, SetBool.Request(data=True), 'enable')
+        self._arm()
         self.transition(Transition.TRANSITION_ACTIVATE, 'activate')
+
+    def _arm(self) -> None:
+        """Arm it; a separate tick, which starts by itself, may need a moment until it can be."""
+        end_s = time.monotonic() + START_TIMEOUT_S
+        while not (reply := self.call(self._enable, SetBool.Request(data=True), 'enable')).success:
+            if time.monotonic() > end_s:
+                raise OxygenError(f'enable: expected to arm the node, got: {reply.message}')
+            self.spin_for(0.1)
 
     def take_down(self) -> Any:
         """Deactivate the node and return its memory report, whose counts are final then."""

@@ -15,6 +15,7 @@ import oxygen_ros.msg as msg
 
 from ..control import ActuationMode, Decision, TickConfig, TickStatistics
 from .clocks import ClockBridge, NS_PER_S, stamp_of
+from .endpoints import make_publisher
 from .faults import FaultLog
 
 
@@ -38,17 +39,17 @@ class TrajectoryOutput:
         self._message = JointTrajectory(joint_names=list(joints), points=[point])
         self._values = _in_place(getattr(point, field))
         # Controllers subscribe with the system's default profile, which is reliable.
-        self._publisher = node.create_publisher(JointTrajectory, topic, QoSProfile(depth=1))
+        self.publisher = make_publisher(node, JointTrajectory, topic, QoSProfile(depth=1))
         self._node = node
 
     def send(self, values: np.ndarray) -> None:
         """Publish a target."""
         self._values[:] = values
-        self._publisher.publish(self._message)
+        self.publisher.publish(self._message)
 
     def destroy(self) -> None:
         """Take the topic back."""
-        self._node.destroy_publisher(self._publisher)
+        self._node.destroy_publisher(self.publisher)
 
 
 class TargetPublisher:
@@ -56,19 +57,22 @@ class TargetPublisher:
 
     `publish` is called by the tick's thread, and once more by another after that thread has ended;
     no other thread writes to the messages. Publishing needs no executor.
+
+    :param prefix: of the topics' names: `~`, or the node in whose name they are published.
     """
 
     def __init__(self, node: Node, joints: Sequence[str], config: TickConfig, clock: ClockBridge,
-                 faults: FaultLog) -> None:
+                 faults: FaultLog, prefix: str = '~') -> None:
         self.statistics = TickStatistics(config.max_observation_age_ns)
         self.newest: Decision | None = None
         self._node = node
         self._clock = clock
         self._faults = faults
-        self._outputs = [TrajectoryOutput(node, '~/joint_trajectory', joints, config)]
+        self.outputs = [TrajectoryOutput(node, f'{prefix}/joint_trajectory', joints, config)]
         self._target = msg.Target(joint_names=list(joints), positions=[0.0] * len(joints))
         self._positions = _in_place(self._target.positions)
-        self._publisher = node.create_publisher(msg.Target, '~/target', QoSProfile(depth=10))
+        self._publisher = make_publisher(
+            node, msg.Target, f'{prefix}/target', QoSProfile(depth=10))
 
     def publish(self, decision: Decision, lateness_ns: int) -> None:
         """Send a target if armed, show it, and count it.
@@ -84,7 +88,7 @@ class TargetPublisher:
     def _publish(self, decision: Decision) -> None:
         target = decision.target
         if decision.armed:
-            for output in self._outputs:
+            for output in self.outputs:
                 output.send(target.values)
         lateness_ns = time.monotonic_ns() - target.deadline_ns
         age_ns = target.observation_age_ns
@@ -106,6 +110,6 @@ class TargetPublisher:
 
     def destroy(self) -> None:
         """Take the topics back."""
-        for output in self._outputs:
+        for output in self.outputs:
             output.destroy()
         self._node.destroy_publisher(self._publisher)

@@ -1,0 +1,108 @@
+"""All that exists while the tick's node is configured: the loop, its inputs and its outputs."""
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
+from rclpy.clock import Clock
+from rclpy.clock_type import ClockType
+from rclpy.node import Node
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.subscription import Subscription
+from sensor_msgs.msg import JointState
+
+import oxygen_ros.msg as msg
+
+from ..runtime.tick_loop import TickLoop
+from ..types import RobotState
+from .actuation_diagnostics import actuation_task, chunks_task
+from .chunk_input import ChunkInput
+from .clocks import ClockBridge
+from .diagnostics import DiagnosticsPublisher
+from .endpoints import make_subscription
+from .faults import FaultLog
+from .joint_state_input import JointStateInput
+from .target_publisher import TargetPublisher
+from .tick_settings import ActuationLimits, same_limits, TickSettings
+
+_DIAGNOSTICS_PERIOD_S = 1.0
+
+
+class TickPlane:
+    """Made at configure, destroyed at cleanup; started and stopped by activate and deactivate.
+
+    Belongs to the executor's thread, save for what the tick calls.
+
+    :param engine: name of the node whose chunks are played and in whose name targets go out.
+    """
+
+    def __init__(self, node: Node, engine: str, settings: TickSettings, faults: FaultLog) -> None:
+        self.settings = settings
+        self._node = node
+        self._faults = faults
+        self._state: RobotState | None = None
+        clock = ClockBridge(node.get_clock())
+        self.targets = TargetPublisher(
+            node, settings.joints, settings.loop.tick, clock, faults, prefix=engine)
+        self.loop = TickLoop(settings.loop, self.targets.publish, lambda: self._state)
+        self._chunk_input = ChunkInput(settings.joints, self.loop.buffer)
+        joint_input = JointStateInput(
+            settings.joints, settings.future_tolerance_s, clock, self._put_state)
+        # Of its own, for a group remembers every entity it ever had.
+        self._group = MutuallyExclusiveCallbackGroup()
+        self._subscriptions = [
+            self._subscribe(msg.ActionChunk, f'{engine}/action_chunk', self._chunk_input.offer,
+                            QoSProfile(depth=10)),
+            self._subscribe(JointState, 'joint_states', joint_input.offer, QoSProfile(
+                depth=1, reliability=ReliabilityPolicy.BEST_EFFORT))]
+        self._diagnostics = DiagnosticsPublisher(node, engine, clock)
+
+        def limits() -> ActuationLimits:
+            return self.settings.diagnostics
+
+        self._diagnostics.add('actuation', actuation_task(node, self.loop, self.targets, limits))
+        self._diagnostics.add('chunks', chunks_task(
+            node, self._subscriptions[0], self._chunk_input, self.loop.buffer))
+        # On the steady clock: under simulated time a timer on ROS time may never fire.
+        self._timer = node.create_timer(
+            _DIAGNOSTICS_PERIOD_S, faults.guard('diagnostics', self._diagnostics.publish),
+            clock=Clock(clock_type=ClockType.STEADY_TIME), callback_group=self._group)
+
+    def _subscribe(self, kind: type, topic: str, callback: Any,
+                   qos: QoSProfile) -> Subscription[Any]:
+        return make_subscription(
+            self._node, kind, topic, self._faults.guard(topic, callback), qos, self._group)
+
+    def _put_state(self, state: RobotState) -> None:
+        self._state = state
+
+    def start(self) -> None:
+        """Start the tick, from the measured joints and with no chunk."""
+        self._state = None
+        self.targets.statistics.reset()
+        self._chunk_input.restart()
+        self.loop.prepare()
+        self.loop.start(time.monotonic_ns() + self.settings.loop.tick.period_ns)
+
+    def stop(self, reason: str) -> None:
+        """Hold by a last target, stop, disarm."""
+        self.loop.stop(reason)
+        self.loop.release()
+        self.loop.arming.disarm()
+
+    def destroy(self) -> None:
+        """Take all entities back; only when stopped."""
+        self._node.destroy_timer(self._timer)
+        for subscription in self._subscriptions:
+            self._node.destroy_subscription(subscription)
+        self.targets.destroy()
+        self._diagnostics.destroy()
+
+    def reconfigure(self, settings: TickSettings) -> None:
+        """Use settings of which only live ones differ."""
+        before, self.settings = self.settings.loop, settings
+        tick, limits = settings.loop.tick, settings.loop.limits
+        if tick != before.tick or not same_limits(limits, before.limits):
+            self.loop.tick.reconfigure(tick, limits)
+            self.targets.statistics.max_observation_age_ns = tick.max_observation_age_ns
