@@ -159,6 +159,7 @@ class DemoClient(NodeDriver):
         answer = ' '.join(self._answer.split())[:40]
         self.say(
             f'{elapsed_s:5.0f} s  ticks {recording.ticks}  held {recording.held}  '
-            f'jitter sd {sd_ms:.2f} ms  chunks {recording.chunks}  answers {recording.dialogue_results}  '
+            f'jitter sd {sd_ms:.2f} ms  chunks {recording.chunks}  '
+            f'answers {recording.dialogue_results}  '
             f'scene graphs {recording.scene_graphs}  {answer!r}'
         )

@@ -69,6 +69,11 @@ class NodeDriver(Node):
         self.spin_for(0.5)  # what was published before the end is still on its way
         return self.call(self._get_memory_report, GetMemoryReport.Request(), 'get_memory_report')
 
+    def memory_report(self, timeout_s: float) -> Any:
+        """Return the node's answer to get_memory_report."""
+        self.wait(self._get_memory_report.service_is_ready, 'a node named oxygen', timeout_s)
+        return self.call(self._get_memory_report, GetMemoryReport.Request(), 'get_memory_report')
+
     def _is_published(self, camera: str) -> bool:
         topics = (f'{camera}/image_raw', f'{camera}/image_raw/compressed')
         return any(self.count_publishers(topic) for topic in topics)
