@@ -38,6 +38,7 @@ class Conversation:
         self.handle: Any = None
         self.result: Any = None
         self.status: int | None = None
+        self.num_results = 0
 
 
 class Rig:
@@ -110,6 +111,7 @@ class Rig:
 
         def on_result(future: Any) -> None:
             talk.result, talk.status = future.result().result, future.result().status
+            talk.num_results += 1
 
         talk.handle.get_result_async().add_done_callback(on_result)
         return talk

@@ -40,6 +40,10 @@ def running():
         print(node.close())
 
 
+def stamp_ns(message):
+    return message.header.stamp.sec * 1_000_000_000 + message.header.stamp.nanosec
+
+
 def enable(rig, data=True):
     return rig.call(SetBool, 'oxygen/enable', SetBool.Request(data=data))
 
@@ -49,11 +53,15 @@ def test_trajectories_come_at_50_hz_once_enabled_and_not_before(running):
     assert enable(running).success
     trajectories = running.received['oxygen/joint_trajectory']
     running.wait_for(lambda: bool(trajectories), 'a trajectory')
-    start_s, before = time.monotonic(), len(trajectories)
+    targets = running.received['oxygen/target']
+    before, first = len(trajectories), targets[-1]
     running.wait_for(lambda: len(trajectories) >= before + 100, '100 trajectories')
-    elapsed_s = time.monotonic() - start_s
+    last = targets[-1]
     assert enable(running, False).success
-    assert 1.9 < elapsed_s < 2.4
+    num_ticks = last.tick - first.tick
+    assert stamp_ns(last) - stamp_ns(first) == pytest.approx(num_ticks * 20_000_000, abs=2_000_000)
+    # A busy machine skips deadlines; it never catches up in a burst.
+    assert 50 < num_ticks < 200
     for message in trajectories:
         (point,) = message.points
         assert message.joint_names == list(JOINTS)
