@@ -51,7 +51,8 @@ def inspect_checkpoint(folder: Path) -> Inspection:
         processing = model.processing
         result.facts += [
             ('images', f'{config.vision.image_px} px, {processing.images.value}'),
-            ('prompt', f'{processing.prompt.value}, at most {processing.max_prompt_tokens} tokens'),
+            ('prompt', f'{processing.prompt.value}, '
+                       f'at most {processing.max_prompt_tokens} tokens'),
             ('state', _statistics(processing.state)), ('action', _statistics(processing.action)),
             ('end of text', ', '.join(map(str, processing.tokenizer.eos_ids)))]
     return result

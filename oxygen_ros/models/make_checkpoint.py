@@ -62,7 +62,7 @@ def write_checkpoint(folder: Path, config: VLAConfig, seed: int = 0,
     tensors = {lerobot_name(name, config.family): draw(name, shape, seed).to(dtype)
                for name, shape in tensor_shapes(config).items()}
     save_file(tensors, folder / 'model.safetensors')
-    _write_json(folder / 'config.json', _policy_config(config))
+    _write_json(folder / 'config.json', policy_config(config))
     _write_processors(folder, config)
     make_tokenizer().save(str(folder / TOKENIZER_NAME))
 
@@ -132,7 +132,8 @@ def _norm_map(config: VLAConfig) -> dict[str, str]:
     return {'VISUAL': 'IDENTITY', 'STATE': mode, 'ACTION': mode}
 
 
-def _policy_config(config: VLAConfig) -> dict[str, Any]:
+def policy_config(config: VLAConfig) -> dict[str, Any]:
+    """Return config.json: what LeRobot writes and we read, with all sizes."""
     inputs, outputs = _features(config)
     language, expert, vision = config.language, config.expert, config.vision
     is_smol = config.family is Family.SMOLVLA
@@ -152,7 +153,8 @@ def _policy_config(config: VLAConfig) -> dict[str, Any]:
             'vision_width': vision.width, 'vision_heads': vision.num_heads,
             'vision_layers': vision.num_layers, 'vision_mlp': vision.mlp_width,
             'image_size': vision.image_px, 'patch': vision.patch_px, 'vocab': config.vocab_size,
-            'connector_scale': vision.shuffle, 'rms_eps': language.eps, 'vision_eps': vision.eps}}
+            'cameras': len(config.cameras), 'connector_scale': vision.shuffle,
+            'rms_eps': language.eps, 'vision_eps': vision.eps}}
 
 
 def _write_processors(folder: Path, config: VLAConfig) -> None:

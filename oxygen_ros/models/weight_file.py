@@ -29,7 +29,8 @@ class WeightFile(Mapping[str, Tensor]):
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._files = {path: _open(path) for path in _paths(folder)}
-        holder = {name: file for file in self._files.values() for name in file.keys()}
+        holder = {name: file for file in self._files.values()
+                  for name in file.keys()}  # noqa: SIM118 (no mapping)
         if not holder:
             raise CheckpointError(f'{folder}: expected weights, found no tensor')
         self._names = canonical_names(sorted(holder))

@@ -30,7 +30,8 @@ def small_folder(family: str) -> Path:
 @cache
 def small_model(family: str, with_adapter: bool = False) -> FlowVLA:
     """Return its model, loaded once."""
-    return load_checkpoint(small_folder(family), adapter=adapter_folder() if with_adapter else None)
+    adapter = adapter_folder() if with_adapter else None
+    return load_checkpoint(small_folder(family), adapter=adapter)
 
 
 @cache
