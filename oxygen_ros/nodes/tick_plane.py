@@ -1,6 +1,8 @@
 """All that exists while the tick's node is configured: the loop, its inputs and its outputs."""
 from __future__ import annotations
 
+from dataclasses import replace
+import os
 import time
 from typing import Any
 
@@ -14,6 +16,7 @@ from sensor_msgs.msg import JointState
 
 import oxygen_ros.msg as msg
 
+from ..control import apply_realtime
 from ..runtime.tick_loop import TickLoop
 from ..types import RobotState
 from .actuation_diagnostics import actuation_task, chunks_task
@@ -42,6 +45,7 @@ class TickPlane:
         self._node = node
         self._faults = faults
         self._state: RobotState | None = None
+        self._is_raised = False
         clock = ClockBridge(node.get_clock())
         self.targets = TargetPublisher(
             node, settings.joints, settings.loop.tick, clock, faults, prefix=engine)
@@ -84,12 +88,32 @@ class TickPlane:
         self._chunk_input.restart()
         self.loop.prepare()
         self.loop.start(time.monotonic_ns() + self.settings.loop.tick.period_ns)
+        self._raise_executor()
 
     def stop(self, reason: str) -> None:
         """Hold by a last target, stop, disarm."""
         self.loop.stop(reason)
         self.loop.release()
         self.loop.arming.disarm()
+        self._lower_executor()
+
+    def _raise_executor(self) -> None:
+        """Let this thread run right below the tick.
+
+        The two share the interpreter: where this one lost its core while holding it, the tick
+        would wait for both (measured under full load: 5 ms instead of 0.6).
+        """
+        settings = self.settings.loop.realtime
+        if settings is not None and settings.fifo_priority:
+            report = apply_realtime(replace(
+                settings, fifo_priority=max(settings.fifo_priority - 1, 1), cpus=(),
+                lock_memory=False, freeze_gc=False, disable_gc=False))
+            self._is_raised = not report.refused
+
+    def _lower_executor(self) -> None:
+        if self._is_raised:
+            self._is_raised = False
+            os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
     def destroy(self) -> None:
         """Take all entities back; only when stopped."""
