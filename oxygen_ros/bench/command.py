@@ -26,6 +26,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f'one measurement alone (default: the whole suite). {lines}',
     )
     parser.add_argument(
+        '--checkpoint',
+        type=Path,
+        metavar='DIR',
+        help='an action chunk of this checkpoint, stage by stage, beside its floor',
+    )
+    parser.add_argument(
         '--quick', action='store_true', help='the suite in under a minute: one load, one round'
     )
     parser.add_argument('--json', type=Path, metavar='FILE', help='write the figures there')
@@ -38,7 +44,11 @@ def run(args: argparse.Namespace) -> int:
     import torch
 
     torch.set_num_threads(1)
-    if args.what is None:
+    if args.checkpoint is not None:
+        from .stages import run as run_stages
+
+        figures = run_stages(args.checkpoint)
+    elif args.what is None:
         from .suite import run as run_suite
 
         figures = run_suite(args.quick)

@@ -123,8 +123,8 @@ def _print_fleet(args: argparse.Namespace) -> None:
     print('Cost by the hour:')
     for price in () if args.price_usd is None else (args.price_usd,):
         cost = FleetCost(price, args.months, args.hours_per_day, args.power_w, args.usd_per_kwh)
-        print(f'  boards ${price:,.0f}, power ${cost.energy_usd:,.0f} over {cost.hours:,.0f} hours '
-              f'({args.months:g} months): ${cost.usd_per_hour:.4f} an hour')
+        print(f'  boards ${price:,.0f}, power ${cost.energy_usd:,.0f} over {cost.hours:,.0f} '
+              f'hours ({args.months:g} months): ${cost.usd_per_hour:.4f} an hour')
     for claim in ARTICLE_CLAIMS:
         cost = FleetCost(claim.price_usd, args.months, args.hours_per_day, args.power_w,
                          args.usd_per_kwh)

@@ -42,8 +42,14 @@ class PagedSequence:
     def prefill(self, images: Sequence[Tensor], tokens: Tensor) -> Tensor:
         """Build the prefix of images [3, px, px] and tokens [n]; return all hidden states."""
         model = self.model
-        parts = [model.encode_image(image.to(model.device, model.dtype)) for image in images]
-        hidden = torch.cat([*parts, model.embed_tokens(tokens.to(model.device))])
+        return self.prefill_features(
+            [model.encode_image(image.to(model.device, model.dtype)) for image in images], tokens)
+
+    @torch.inference_mode()
+    def prefill_features(self, features: Sequence[Tensor], tokens: Tensor) -> Tensor:
+        """Build the prefix of encoded images [tokens_per_image, width] and tokens [n]."""
+        model = self.model
+        hidden = torch.cat([*features, model.embed_tokens(tokens.to(model.device))])
         span = Span(len(hidden), 0, 0, tuple(range(self._prefix_blocks)), 0,
                     MaskKind.BIDIRECTIONAL)
         attend = partial(self._backend.attend, self._backend.plan([span]))
