@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .bench_figures import LOADS, names_under, ROWS
-from .colours import BLUE, GREEN, GREY, LEVELS, ORANGE, SERIES
+from .colours import BLUE, GREEN, GREY, LEVELS, ORANGE, PINK, PURPLE, SKY
 from .drawing import canvas, legend_above, Picture, picture, plain_log_axis, shared_legend
 from .thresholds import Level
 
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 Figures = Mapping[str, float]
 
 _MIB = 2.0 ** 20
+# The same setting has the same colour in every plot.
+_COLOURS = {'two_process': SKY, 'isolated_fifo': BLUE, 'unmanaged': ORANGE, 'shared_fifo': PURPLE,
+            'shared_batched': PINK, 'full': GREEN, 'p50': BLUE, 'p99': ORANGE,
+            'tokens_per_s': GREEN}
 _SPREADS = (('wait of a due action', 'preempt.wait_ms'), ('action pass', 'action.pass_ms'),
             ('ingest of an image', 'ingest.ms'))
 
@@ -167,16 +171,16 @@ def _rows(figures: Figures, prefix: str, loads: Sequence[str], key: str) -> list
 
 def _grouped(axes: Axes, figures: Figures, loads: Sequence[str], rows: Sequence[str],
              pattern: str, texts: bool = False) -> None:
-    width = 0.8 / max(1, len(rows))
+    width = min(0.8 / max(1, len(rows)), 0.16 * len(loads))
     places = np.arange(len(loads))
     for index, row in enumerate(rows):
         values = [figures.get(pattern.format(load=load, row=row), np.nan) for load in loads]
-        colour = GREEN if row == 'full' else SERIES[(0, 1, 3, 4, 5, 6)[index % 6]]
-        left = places - 0.4 + (index + 0.5) * width
-        axes.bar(left, values, width * 0.92, color=colour, label=row)
+        left = places + (index + 0.5 - len(rows) / 2.0) * width
+        axes.bar(left, values, width * 0.92, color=_COLOURS.get(row, GREY), label=row)
         for place, value in zip(left, values):
             if texts and np.isfinite(value):
                 axes.annotate(f'{value:.4g}', (place, value), (0, 2), ha='center',
                               textcoords='offset points', fontsize=7.5)
     axes.set_xticks(places, [load.replace('_', '\n') for load in loads])
+    axes.set_xlim(-0.55, len(loads) - 0.45)
     axes.grid(visible=False, axis='x')

@@ -71,8 +71,12 @@ def legend_above(axes: Axes, columns: int = 6) -> None:
 
 def shared_legend(figure: Figure, axes: Axes) -> None:
     """Put one legend over all axes of a figure, made from those of the given axes."""
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+    engine = figure.get_layout_engine()
+    assert isinstance(engine, ConstrainedLayoutEngine)
+    engine.set(rect=(0.0, 0.0, 1.0, 0.92))  # room for it; 'outside' is unknown before 3.7
     handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc='outside upper left', ncols=8, **_LEGEND)
+    figure.legend(handles, labels, loc='upper left', ncols=8, **_LEGEND)
 
 
 def plain_log_axis(axes: Axes) -> None:

@@ -33,11 +33,12 @@ def run(args: argparse.Namespace) -> int:
 
     from .feed import WidgetFeed
     from .latency_widget import LatencyWidget
-    from .qt import QtWidgets  # before ROS: without Qt the rest is of no use
+    from .qt import QtCore, QtWidgets
     application = QtWidgets.QApplication(sys.argv[:1])
     for number in (signal.SIGINT, signal.SIGTERM):
-        # Python runs it at the widget's next refresh, which is soon.
-        signal.signal(number, lambda *_: application.quit())
+        # Python runs it at the widget's next refresh, which is soon. By a timer, since a loop that
+        # has not begun yet would forget `quit`.
+        signal.signal(number, lambda *_: QtCore.QTimer.singleShot(0, application.quit))
     rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
     node = rclpy.create_node(f'oxygen_monitor_{os.getpid()}')
     executor = SingleThreadedExecutor()
