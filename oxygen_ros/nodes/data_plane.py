@@ -69,7 +69,7 @@ class DataPlane:
         self.targets: TargetPublisher | None = None  # None: a tick in another process has them
         if settings.runtime.publish is not Publish.ELSEWHERE:
             self.targets = TargetPublisher(
-                node, self._joints, settings.runtime.tick, self._clock, faults)
+                node, self._joints, settings.groups, settings.runtime.tick, self._clock, faults)
         self._chunks = make_publisher(node, msg.ActionChunk, '~/action_chunk', 10)
         self._latency = LatencyPublisher(
             node, self.runtime, self.targets, dialogue, self._clock)

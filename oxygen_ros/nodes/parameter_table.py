@@ -62,6 +62,17 @@ PARAMETERS: tuple[ParameterSpec, ...] = (
     ParameterSpec('actuation.mode', 'position',
                   'What a target means: position or velocity; effort is refused, since an arm '
                   'cannot be held by it'),
+    ParameterSpec('actuation.groups', [''],
+                  'Command topics by name, such as two arms and two grippers; none: all joints on '
+                  '~/joint_trajectory'),
+    ParameterSpec('actuation.joint_groups', [''],
+                  'The group of each joint, in the order of joints'),
+    ParameterSpec('actuation.group_topics', [''],
+                  'The topic of each group; an empty one stands for ~/<group>/joint_trajectory or '
+                  '~/<group>/commands'),
+    ParameterSpec('actuation.group_interfaces', [''],
+                  'What each group sends: trajectory (JointTrajectory, the default) or commands '
+                  '(Float64MultiArray)'),
     ParameterSpec('actuation.publish', 'tick',
                   "Who gives out targets: the tick's own thread, or, as an unmanaged baseline, "
                   'the engine as it finishes', choices=('tick', 'engine')),

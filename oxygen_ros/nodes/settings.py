@@ -18,6 +18,7 @@ from ..memory.vocabulary import load_vocabulary, SceneVocabulary
 from ..models import model_names, ModelOptions
 from ..runtime.runtime import Publish, RuntimeConfig
 from ..runtime.sensor_hub import SensorConfig
+from .actuator_groups import actuator_groups, ActuatorGroup
 from .parameter_spec import Value
 from .parameters import ParameterError
 from .tick_settings import (
@@ -65,6 +66,7 @@ class NodeSettings:
     """Everything that the node was told, checked."""
 
     joints: tuple[str, ...]
+    groups: tuple[ActuatorGroup, ...]
     image_transport: str
     future_tolerance_s: float
     model_name: str
@@ -100,7 +102,8 @@ def make_settings(values: Mapping[str, Value]) -> NodeSettings:
         raise ParameterError(f'model.{error}') from error
     try:
         return NodeSettings(
-            joints=joints, image_transport=reader['image_transport'],
+            joints=joints, groups=actuator_groups(reader, joints),
+            image_transport=reader['image_transport'],
             future_tolerance_s=reader['sensors.future_tolerance_s'],
             model_name=name, model_options=options,
             num_threads=reader['engine.num_threads'], record_file=reader['record_file'],

@@ -4,16 +4,19 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 import time
+from typing import TypeAlias
 
 from builtin_interfaces.msg import Duration
 import numpy as np
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
+from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 import oxygen_ros.msg as msg
 
 from ..control import ActuationMode, Decision, TickConfig, TickStatistics
+from .actuator_groups import ActuatorGroup
 from .clocks import ClockBridge, NS_PER_S, stamp_of
 from .endpoints import make_publisher
 from .faults import FaultLog
@@ -24,32 +27,54 @@ def _in_place(values: array[float]) -> np.ndarray:
     return np.frombuffer(values, dtype=np.float64)
 
 
+def _under(prefix: str, topic: str) -> str:
+    """Return a topic whose private name is meant to be that of another node."""
+    return f'{prefix}{topic[1:]}' if topic.startswith('~') else topic
+
+
 class TrajectoryOutput:
-    """One actuator topic of joint trajectories with a single point.
+    """A command topic of joint trajectories with a single point.
 
     The stamp is 0 ("now") and the point lies one period ahead: controllers drop a point at time 0
     or in the past.
     """
 
-    def __init__(self, node: Node, topic: str, joints: Sequence[str], config: TickConfig) -> None:
+    def __init__(self, node: Node, topic: str, group: ActuatorGroup, config: TickConfig) -> None:
         seconds, nanoseconds = divmod(config.period_ns, NS_PER_S)
         point = JointTrajectoryPoint(time_from_start=Duration(sec=seconds, nanosec=nanoseconds))
         field = 'velocities' if config.mode is ActuationMode.VELOCITY else 'positions'
-        setattr(point, field, [0.0] * len(joints))
-        self._message = JointTrajectory(joint_names=list(joints), points=[point])
+        setattr(point, field, [0.0] * len(group.joints))
+        self._message = JointTrajectory(joint_names=list(group.joints), points=[point])
         self._values = _in_place(getattr(point, field))
+        self._indices = np.array(group.indices)
         # Controllers subscribe with the system's default profile, which is reliable.
         self.publisher = make_publisher(node, JointTrajectory, topic, QoSProfile(depth=1))
-        self._node = node
 
     def send(self, values: np.ndarray) -> None:
-        """Publish a target."""
-        self._values[:] = values
+        """Publish the group's part of a target."""
+        self._values[:] = values[self._indices]
         self.publisher.publish(self._message)
 
-    def destroy(self) -> None:
-        """Take the topic back."""
-        self._node.destroy_publisher(self.publisher)
+
+class CommandsOutput:
+    """A command topic of plain numbers, as forward command controllers take them."""
+
+    def __init__(self, node: Node, topic: str, group: ActuatorGroup, config: TickConfig) -> None:
+        del config
+        self._message = Float64MultiArray(data=[0.0] * len(group.joints))
+        self._values = _in_place(self._message.data)
+        self._indices = np.array(group.indices)
+        self.publisher = make_publisher(node, Float64MultiArray, topic, QoSProfile(depth=1))
+
+    def send(self, values: np.ndarray) -> None:
+        """Publish the group's part of a target."""
+        self._values[:] = values[self._indices]
+        self.publisher.publish(self._message)
+
+
+Output: TypeAlias = TrajectoryOutput | CommandsOutput
+_OUTPUTS: dict[str, type[Output]] = {
+    'trajectory': TrajectoryOutput, 'commands': CommandsOutput}
 
 
 class TargetPublisher:
@@ -61,14 +86,17 @@ class TargetPublisher:
     :param prefix: of the topics' names: `~`, or the node in whose name they are published.
     """
 
-    def __init__(self, node: Node, joints: Sequence[str], config: TickConfig, clock: ClockBridge,
-                 faults: FaultLog, prefix: str = '~') -> None:
+    def __init__(self, node: Node, joints: Sequence[str], groups: Sequence[ActuatorGroup],
+                 config: TickConfig, clock: ClockBridge, faults: FaultLog,
+                 prefix: str = '~') -> None:
         self.statistics = TickStatistics(config.max_observation_age_ns)
         self.newest: Decision | None = None
         self._node = node
         self._clock = clock
         self._faults = faults
-        self.outputs = [TrajectoryOutput(node, f'{prefix}/joint_trajectory', joints, config)]
+        self.outputs: list[Output] = [
+            _OUTPUTS[group.interface](node, _under(prefix, group.topic), group, config)
+            for group in groups]
         self._target = msg.Target(joint_names=list(joints), positions=[0.0] * len(joints))
         self._positions = _in_place(self._target.positions)
         self._publisher = make_publisher(
@@ -111,5 +139,5 @@ class TargetPublisher:
     def destroy(self) -> None:
         """Take the topics back."""
         for output in self.outputs:
-            output.destroy()
+            self._node.destroy_publisher(output.publisher)
         self._node.destroy_publisher(self._publisher)

@@ -48,7 +48,8 @@ class TickPlane:
         self._is_raised = False
         clock = ClockBridge(node.get_clock())
         self.targets = TargetPublisher(
-            node, settings.joints, settings.loop.tick, clock, faults, prefix=engine)
+            node, settings.joints, settings.groups, settings.loop.tick, clock, faults,
+            prefix=engine)
         self.loop = TickLoop(settings.loop, self.targets.publish, lambda: self._state)
         self._chunk_input = ChunkInput(settings.joints, self.loop.buffer)
         joint_input = JointStateInput(

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..control import JointLimits, parse_mode, RealtimeSettings, TickConfig
 from ..runtime.tick_loop import TickLoopConfig
+from .actuator_groups import actuator_groups, ActuatorGroup
 from .parameter_spec import ParameterSpec, Value
 from .parameter_table import PARAMETERS
 from .parameters import ParameterError
@@ -40,6 +41,7 @@ class TickSettings:
     """Everything that a tick in a process of its own was told, checked."""
 
     joints: tuple[str, ...]
+    groups: tuple[ActuatorGroup, ...]
     future_tolerance_s: float
     loop: TickLoopConfig
     diagnostics: ActuationLimits
@@ -57,7 +59,8 @@ def make_tick_settings(values: Mapping[str, Value]) -> TickSettings:
         realtime = replace(realtime, switch_interval_s=min(
             realtime.switch_interval_s, _OWN_SWITCH_INTERVAL_S))
         return TickSettings(
-            joints=joints, future_tolerance_s=reader['sensors.future_tolerance_s'],
+            joints=joints, groups=actuator_groups(reader, joints),
+            future_tolerance_s=reader['sensors.future_tolerance_s'],
             loop=TickLoopConfig(
                 tick=tick_config(reader, len(joints)), limits=joint_limits(reader, len(joints)),
                 blend_s=reader['actuation.blend_s'], realtime=realtime),
