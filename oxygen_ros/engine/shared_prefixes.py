@@ -57,6 +57,8 @@ class SharedPrefixes:
         observation = sensors.observation(now_ns)
         if observation is None:
             return
+        if observation.state is None and self._runner.spec.state_in is StateIn.PROMPT:
+            return  # a prefix without the state that the model reads there would be a guess
         self._next_ns = max(self._next_ns + self._period_ns, now_ns)
         self._runner.counters.observations_started += 1
         self.work = self._begin(observation, Rank.PREFIX, self._complete, self.features)

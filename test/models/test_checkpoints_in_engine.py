@@ -68,6 +68,15 @@ def test_backends_agree_on_actions_and_words(family: str) -> None:
         result.tokens for result in reference.results.values()]
 
 
+def test_no_prefix_is_made_without_the_state_that_it_should_hold() -> None:
+    sensors = FakeSensors(3, period_ns=200 * MS)
+    state, sensors.state = sensors.state, lambda now_ns: None
+    harness = Harness(small_model('pi05'), sensors).run(20)
+    assert not harness.chunks and harness.engine.counters.observations_started == 0
+    sensors.state = state
+    assert harness.run(20).chunks
+
+
 def test_the_adapter_changes_words() -> None:
     plain, adapted = (_run('pi05', True, with_adapter=on) for on in (False, True))
     assert any(plain.results[key].tokens != adapted.results[key].tokens for key in plain.results)
