@@ -4,8 +4,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
-from rclpy.clock import Clock
+from rclpy.clock import Clock, JumpThreshold, TimeJump
 from rclpy.clock_type import ClockType
+from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.timer import Timer
 import torch
@@ -34,6 +35,9 @@ from .target_publisher import TargetPublisher
 
 _LATENCY_PERIOD_S = 0.1
 _DIAGNOSTICS_PERIOD_S = 1.0
+# Forward only far, for paused or slow simulated time catches up in steps.
+_TIME_JUMP = JumpThreshold(
+    min_forward=Duration(seconds=5), min_backward=Duration(nanoseconds=-1), on_clock_change=True)
 
 
 class DataPlane:
@@ -76,6 +80,9 @@ class DataPlane:
         self._diagnostics = DiagnosticsPublisher(node, model.spec.name, self._clock)
         self._add_diagnostics()
         self._timers = self._create_timers()
+        # The clock forgets a callback whose handle is dropped.
+        self._jump_handle = node.get_clock().create_jump_callback(
+            _TIME_JUMP, post_callback=self._faults.guard('time jump', self._on_clock_jump))
 
     # Making.
 
@@ -151,6 +158,7 @@ class DataPlane:
         """Take all entities back; only when stopped."""
         for timer in self._timers:
             self._node.destroy_timer(timer)
+        self._jump_handle.unregister()
         self._inputs.destroy()
         self._node.destroy_publisher(self._chunks)
         if self.targets is not None:
@@ -212,7 +220,13 @@ class DataPlane:
         return ''
 
     def _on_time_jump(self, camera: str) -> None:
+        self._reset(f'stamps of {camera} jumped back')
+
+    def _on_clock_jump(self, jump: TimeJump) -> None:
+        self._reset(f'ROS time jumped ({jump.clock_change.name}, '
+                    f'{jump.delta.nanoseconds * 1e-9:.3f} s)')
+
+    def _reset(self, cause: str) -> None:
         self._node.get_logger().warning(
-            f'stamps of {camera} jumped back: chunks and images from before are dropped',
-            throttle_duration_sec=5.0)
+            f'{cause}: chunks and images from before are dropped', throttle_duration_sec=5.0)
         self.runtime.reset()

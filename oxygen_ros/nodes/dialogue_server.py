@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
 import math
 import time
 from typing import Any
@@ -18,40 +17,13 @@ from oxygen_ros.action import Dialogue
 
 from ..types import FinishReason, SamplingParams, TaskType, TextDelta, TextResult
 from .conversions import provenance_msg
+from .dialogue_goal import DialogueCounts, Goal
 from .endpoints import make_publisher
 from .engine_requests import EngineRequests
 from .faults import FaultLog
 from .settings import DialogueSettings
-from .utterances import UtteranceStream
 
 _NOT_ACTIVE = 'expected an active node, got one that is not'
-
-
-@dataclass(slots=True, eq=False)
-class _Goal:
-    """One goal from acceptance to its end."""
-
-    handle: ServerGoalHandle[Any, Any, Any]
-    done: Future[TextResult]
-    accepted_ns: int
-    sampling: SamplingParams | None = None
-    request_id: int | None = None  # None: waiting for its turn
-    text: str = ''
-    num_tokens: int = 0
-    told_tokens: int = 0  # of the newest feedback
-    utterances: UtteranceStream = field(default_factory=UtteranceStream)
-
-
-@dataclass(slots=True)
-class DialogueCounts:
-    """What became of the goals since the node was made."""
-
-    accepted: int = 0
-    succeeded: int = 0
-    cancelled: int = 0
-    aborted: int = 0
-    refused: int = 0  # of those aborted: never begun
-    newest_ttft_s: float = math.nan
 
 
 class DialogueServer:
@@ -69,8 +41,8 @@ class DialogueServer:
         self._faults = faults
         self._requests: EngineRequests | None = None
         self._settings: DialogueSettings | None = None
-        self._running: list[_Goal] = []
-        self._waiting: deque[_Goal] = deque()
+        self._running: list[Goal] = []
+        self._waiting: deque[Goal] = deque()
         self._utterances = make_publisher(node, String, '~/utterance', 10)
         self._server = ActionServer(
             node, Dialogue, '~/dialogue', self._execute, callback_group=ReentrantCallbackGroup(),
@@ -107,7 +79,7 @@ class DialogueServer:
     # A goal's life.
 
     async def _execute(self, handle: ServerGoalHandle[Any, Any, Any]) -> Dialogue.Result:
-        goal = _Goal(handle, Future(), time.monotonic_ns())
+        goal = Goal(handle, Future(), time.monotonic_ns())
         self.counts.accepted += 1
         try:
             self._begin(goal)
@@ -123,7 +95,7 @@ class DialogueServer:
             self._faults.note('dialogue', error)
             return Dialogue.Result(finish_reason=FinishReason.ERROR.value, message=str(error))
 
-    def _begin(self, goal: _Goal) -> None:
+    def _begin(self, goal: Goal) -> None:
         settings = self._settings
         if self._requests is None or settings is None:
             self._end(goal, FinishReason.REFUSED, _NOT_ACTIVE)
@@ -141,7 +113,7 @@ class DialogueServer:
         else:
             self._submit(goal, self._requests)
 
-    def _read(self, goal: _Goal, settings: DialogueSettings) -> str:
+    def _read(self, goal: Goal, settings: DialogueSettings) -> str:
         """Check what was asked; return why it is refused, or nothing."""
         request = goal.handle.request
         size = len(request.prompt.encode())
@@ -157,7 +129,7 @@ class DialogueServer:
             return str(error)
         return ''
 
-    def _place(self, goal: _Goal, settings: DialogueSettings) -> str:
+    def _place(self, goal: Goal, settings: DialogueSettings) -> str:
         """Place a goal beyond `max_concurrent`; return why that is not possible, or nothing."""
         if settings.policy == 'refuse':
             return f'expected at most {settings.max_concurrent} goals at once, got one more'
@@ -174,7 +146,7 @@ class DialogueServer:
         self._waiting.append(goal)
         return ''
 
-    def _submit(self, goal: _Goal, requests: EngineRequests) -> None:
+    def _submit(self, goal: Goal, requests: EngineRequests) -> None:
         assert goal.sampling is not None
         goal.request_id = requests.submit(
             TaskType.DIALOGUE, goal.handle.request.prompt, goal.sampling,
@@ -192,20 +164,20 @@ class DialogueServer:
             self._faults.note('dialogue cancel', error)
         return CancelResponse.ACCEPT
 
-    def _cancel_goal(self, goal: _Goal) -> None:
+    def _cancel_goal(self, goal: Goal) -> None:
         if goal.request_id is None:
             self._waiting.remove(goal)
             self._end(goal, FinishReason.CANCELLED, '')
         elif self._requests is not None:
             self._requests.cancel(goal.request_id)
 
-    def _on_delta(self, goal: _Goal, delta: TextDelta) -> None:
+    def _on_delta(self, goal: Goal, delta: TextDelta) -> None:
         goal.text += delta.text
         goal.num_tokens = delta.num_tokens
         for sentence in goal.utterances.push(delta.text):
             self._utterances.publish(String(data=sentence))
 
-    def _on_result(self, goal: _Goal, result: TextResult) -> None:
+    def _on_result(self, goal: Goal, result: TextResult) -> None:
         self._forget(goal)
         for sentence in goal.utterances.finish():
             self._utterances.publish(String(data=sentence))
@@ -215,11 +187,11 @@ class DialogueServer:
                and len(self._running) < settings.max_concurrent):
             self._submit(self._waiting.popleft(), self._requests)
 
-    def _forget(self, goal: _Goal) -> None:
+    def _forget(self, goal: Goal) -> None:
         if goal in self._running:
             self._running.remove(goal)
 
-    def _end(self, goal: _Goal, reason: FinishReason, message: str) -> None:
+    def _end(self, goal: Goal, reason: FinishReason, message: str) -> None:
         """End a goal that the engine has never seen."""
         goal.done.set_result(TextResult(
             0, TaskType.DIALOGUE, '', (), reason, message, goal.accepted_ns, None,
@@ -233,7 +205,7 @@ class DialogueServer:
                 goal.handle.publish_feedback(
                     Dialogue.Feedback(text=goal.text, num_tokens=goal.num_tokens))
 
-    def _finish(self, goal: _Goal, result: TextResult) -> Dialogue.Result:
+    def _finish(self, goal: Goal, result: TextResult) -> Dialogue.Result:
         reason = result.finish_reason
         first_ns = result.first_token_ns
         ttft_s = math.nan if first_ns is None else (first_ns - goal.accepted_ns) * 1e-9

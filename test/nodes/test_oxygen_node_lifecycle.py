@@ -8,9 +8,11 @@ import pytest
 
 pytest.importorskip('rclpy', reason='the node is a ROS node')
 from action_msgs.msg import GoalStatus
+from builtin_interfaces.msg import Time
 from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.parameter import Parameter
 from rig import overrides, Rig
+from rosgraph_msgs.msg import Clock as ClockMessage
 from std_srvs.srv import SetBool, Trigger
 
 from oxygen_ros.msg import Target
@@ -186,3 +188,26 @@ def test_an_exception_in_a_callback_is_counted_and_ends_nothing(rig, make_node, 
     response = rig.call(GetMemoryReport, 'oxygen/get_memory_report')
     assert not response.success and 'broken on purpose' in response.message
     assert node.faults.counts['get_memory_report'] == 1
+
+
+def test_a_jump_of_simulated_time_drops_what_came_before_and_the_node_goes_on(rig, make_node):
+    node = make_node(use_sim_time=True)
+    clock = rig.client.create_publisher(ClockMessage, '/clock', 10)
+    node.trigger_configure()
+    node.trigger_activate()
+
+    def set_time(seconds):
+        rig.wait_for(lambda: (clock.publish(ClockMessage(clock=Time(sec=seconds)))
+                              or node.get_clock().now().nanoseconds == seconds * 10**9), 'a time')
+
+    set_time(100)
+    rig.spin_for(0.1)
+    before = node.runtime.buffer.epoch
+    set_time(101)
+    assert node.runtime.buffer.epoch == before
+    set_time(50)
+    rig.wait_for(lambda: node.runtime.buffer.epoch > before, 'a reset')
+    rig.listen(Target, 'oxygen/target')
+    rig.wait_for(lambda: len(rig.received['oxygen/target']) > 10, 'ticks, whose time is steady')
+    assert rig.received['oxygen/target'][-1].header.stamp.sec in (49, 50)  # its deadline, not now
+    assert not node.faults.counts
