@@ -149,6 +149,8 @@ def _shapes(file: ConfigFile,
     """Return vision, language and expert shapes, layers and vocabulary."""
     values = file.values
     sizes = values.get('sizes')
+    if family is Family.SMOLVLA:
+        _check_smolvla(file)
     if isinstance(sizes, dict):
         return _small_shapes(sizes, family)
     if family is Family.SMOLVLA:
@@ -173,7 +175,6 @@ def _variant(file: ConfigFile, key: str, default: str) -> LayerShape:
 
 def _smolvla_shapes(file: ConfigFile) -> tuple[VisionShape, LayerShape, LayerShape, int, int]:
     values = file.values
-    _check_smolvla(file)
     if values.get('vlm_model_name') not in SMOLVLM2_500M_NAMES:
         raise file.error('vlm_model_name', f'one of {", ".join(SMOLVLM2_500M_NAMES)}',
                          values.get('vlm_model_name'))

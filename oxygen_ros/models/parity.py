@@ -159,7 +159,8 @@ def _check_paligemma(model: FlowVLA, io: Mapping[str, Tensor], backend: str,
     num_prefix = len(images) * model.spec.tokens_per_image + len(tokens)
     sequence = PagedSequence(model, backend, num_prefix, io['tokens'].shape[1])
     hidden = sequence.prefill(images, tokens)
-    one = Rope(model.spec.head_dim, 2, model.device).rows(torch.ones(1, dtype=torch.int64))
+    one = Rope(model.spec.head_dim, 2, model.device).rows(
+        torch.ones(1, dtype=torch.int64, device=model.device))
     for layer, name in ((0, 'first'), (model.spec.num_layers - 1, 'last')):
         keys, values = sequence.prefix_kv(layer)
         keys = apply_rope(keys, one)  # transformers counts PaliGemma's positions from 1
