@@ -71,8 +71,8 @@ def _positive(text: str) -> float:
 def run(args: argparse.Namespace) -> int:
     """Run the demo; return the exit status."""
     _check_before_start(args)
-    _isolate()
     source_module, source_arguments, cameras, joints, transports = _source(args)
+    _isolate()
     # Imported after the environment is set: the middleware reads it when it is loaded.
     from ..nodes.demo_client import DemoPlan, run_client
 

@@ -126,6 +126,9 @@ class LatencyPublisher:
     def _fill_memory(self, report: msg.LatencyReport, now_ns: int) -> None:
         memory = self._runtime.memory_report()
         report.kv_blocks_free = float(memory.blocks_free)
+        report.kv_bytes_prefix = float(memory.bytes_prefix)
+        report.kv_bytes_action = float(memory.bytes_action)
+        report.kv_bytes_text = float(memory.bytes_text)
         report.kv_bytes_shared = float(memory.bytes_referenced)
         report.kv_bytes_isolated = float(memory.bytes_isolated)
         sensors = self._runtime.sensors

@@ -12,8 +12,8 @@ FIELDS = (
     'jitter_max_ms', 'observation_age_p50_ms', 'observation_age_p99_ms', 'vision_ms',
     'prefill_ms', 'action_pass_ms', 'action_pass_p99_ms', 'decode_step_ms', 'action_wait_p99_ms',
     'ttft_ms', 'tokens_per_s', 'chunks_per_s', 'actions_per_s', 'observations_per_s',
-    'text_requests', 'preemptions', 'kv_blocks_free', 'kv_bytes_shared', 'kv_bytes_isolated',
-    'camera_age_max_ms',
+    'text_requests', 'preemptions', 'kv_blocks_free', 'kv_bytes_prefix', 'kv_bytes_action',
+    'kv_bytes_text', 'kv_bytes_shared', 'kv_bytes_isolated', 'camera_age_max_ms',
 )
 COLUMN = {name: index for index, name in enumerate(FIELDS)}
 

@@ -123,8 +123,11 @@ def _first_token(recording: Recording) -> Picture:
 def _kv(recording: Recording) -> Picture:
     figure, (memory, blocks) = canvas(columns=2, widths=(1.6, 1.0))
     times_s = recording.seconds(recording.latency_ns)
-    memory.fill_between(times_s, 0.0, recording.latency('kv_bytes_shared') / _MIB, color=GREEN,
-                        alpha=0.45, linewidth=0, label='as it is, shared')
+    classes = ('prefix', 'action', 'text')
+    memory.stackplot(
+        colors=(GREEN, BLUE, ORANGE), alpha=0.6, linewidth=0,
+        labels=classes)
+        colors=(GREEN, BLUE, ORANGE), alpha=0.6, linewidth=0, labels=classes)
     memory.plot(times_s, recording.latency('kv_bytes_isolated') / _MIB, color=GREY,
                 linewidth=1.2, label='what isolated caches would take')
     memory.set(xlabel='time (s)', ylabel='MiB', xlim=(0.0, None), ylim=(0.0, None))
