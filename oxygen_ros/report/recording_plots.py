@@ -124,10 +124,9 @@ def _kv(recording: Recording) -> Picture:
     figure, (memory, blocks) = canvas(columns=2, widths=(1.6, 1.0))
     times_s = recording.seconds(recording.latency_ns)
     classes = ('prefix', 'action', 'text')
-    memory.stackplot(
-        colors=(GREEN, BLUE, ORANGE), alpha=0.6, linewidth=0,
-        labels=classes)
-        colors=(GREEN, BLUE, ORANGE), alpha=0.6, linewidth=0, labels=classes)
+    sizes = [np.nan_to_num(recording.latency(f'kv_bytes_{name}')) / _MIB for name in classes]
+    memory.stackplot(times_s, *sizes, colors=(GREEN, BLUE, ORANGE), alpha=0.6, linewidth=0,
+                     labels=classes)
     memory.plot(times_s, recording.latency('kv_bytes_isolated') / _MIB, color=GREY,
                 linewidth=1.2, label='what isolated caches would take')
     memory.set(xlabel='time (s)', ylabel='MiB', xlim=(0.0, None), ylim=(0.0, None))
