@@ -141,9 +141,12 @@ def overrides(**parameters: Any) -> list[Parameter[Any]]:
 
 
 class NodeProcess:
-    """The node in a process of its own."""
+    """The node, or another program of ours, in a process of its own.
 
-    def __init__(self, **parameters: str) -> None:
+    :param program: what Python is to run.
+    """
+
+    def __init__(self, *program: str, **parameters: str) -> None:
         values = {'cameras': f'[{",".join(CAMERAS)}]', 'joints': f'[{",".join(JOINTS)}]',
                   'autostart': 'true', **parameters}
         arguments = [part for name, value in values.items()
@@ -151,7 +154,8 @@ class NodeProcess:
         environment = dict(os.environ, ROS_DOMAIN_ID=str(DOMAIN), PYTHONUNBUFFERED='1',
                            ROS_AUTOMATIC_DISCOVERY_RANGE='LOCALHOST')
         self._process = subprocess.Popen(
-            [sys.executable, '-m', 'oxygen_ros.nodes.oxygen_node', '--ros-args', *arguments],
+            [sys.executable, *(program or ('-m', 'oxygen_ros.nodes.oxygen_node')), '--ros-args',
+             *arguments],
             cwd=ROOT, env=environment, text=True, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT)
 

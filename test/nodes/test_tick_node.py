@@ -1,0 +1,209 @@
+"""The tick in a process of its own: it ticks, holds and goes on whatever the engine's does."""
+from __future__ import annotations
+
+import math
+from pathlib import Path
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+pytest.importorskip('rclpy', reason='the nodes are ROS nodes')
+from diagnostic_msgs.msg import DiagnosticArray
+from rig import NodeProcess, Rig
+from std_srvs.srv import SetBool, Trigger
+from trajectory_msgs.msg import JointTrajectory
+
+from oxygen_ros.msg import ActionChunk, LatencyReport, Target
+
+HOGGED_NODE = str(Path(__file__).with_name('hogged_node.py'))
+TICK = ('-m', 'oxygen_ros.nodes.tick_node')
+PERIOD_S = 0.02
+STEP_LIMIT = 2.0 * PERIOD_S  # limits.max_velocity
+MAX_STEP_ERROR = 1e-5
+
+
+class Chain:
+    """A robot in this process, engine and tick in two others."""
+
+    def __init__(self):
+        self.rig = Rig()
+        for kind, topic in ((Target, 'oxygen/target'), (ActionChunk, 'oxygen/action_chunk'),
+                            (JointTrajectory, 'oxygen/joint_trajectory'),
+                            (LatencyReport, 'oxygen/latency'), (DiagnosticArray, '/diagnostics')):
+            self.rig.listen(kind, topic)
+        self.tick = NodeProcess(*TICK, realtime__fifo_priority='20')
+        self.engine = self.make_engine()
+
+    @staticmethod
+    def make_engine():
+        return NodeProcess(HOGGED_NODE, tick__process='separate')
+
+    @property
+    def targets(self):
+        return self.rig.received['oxygen/target']
+
+    def move(self):
+        """Arm it, if it is not, and wait until fresh targets are sent."""
+        def enabled():
+            return self.rig.call(SetBool, 'oxygen/enable', SetBool.Request(data=True)).success
+
+        self.rig.wait_for(enabled, 'being armed')
+        start = len(self.targets)
+        self.rig.wait_for(lambda: sum(is_fresh(target) for target in self.targets[start:]) > 10,
+                          'fresh targets', 40.0)
+
+    def close(self):
+        self.rig.close()
+        self.engine.close()
+        self.tick.close()
+
+
+@pytest.fixture(scope='module')
+def chain():
+    made = Chain()
+    yield made
+    made.close()
+
+
+def is_fresh(target):
+    return target.armed and not target.held
+
+
+def stamp_s(target):
+    return target.header.stamp.sec + target.header.stamp.nanosec * 1e-9
+
+
+def assert_every_tick(targets, allowed_share=0.0):
+    """Fail unless the targets are those of all deadlines between the first and the last.
+
+    :param allowed_share: of deadlines that may be missing, singly: a shared machine may do that.
+    """
+    advances = np.diff([target.tick for target in targets])
+    assert advances.min() == 1 and advances.max() <= (2 if allowed_share else 1), advances
+    assert (advances - 1).sum() <= allowed_share * len(targets), advances
+    gaps_s = np.diff([stamp_s(target) for target in targets])
+    assert np.abs(gaps_s - advances * PERIOD_S).max() < 0.001
+
+
+def test_targets_flow_at_50_hz_from_the_tick_alone(chain):
+    chain.move()
+    start, start_s = len(chain.targets), time.monotonic()
+    chain.rig.spin_for(1.5)
+    elapsed_s = time.monotonic() - start_s
+    targets = chain.targets[start:]
+    assert_every_tick(targets, 0.02)
+    assert abs(len(targets) - elapsed_s / PERIOD_S) <= 15
+    assert any(is_fresh(target) and target.chunk_ids and target.observation_ids
+               for target in targets)
+    sent = chain.rig.received['oxygen/joint_trajectory'][-1]
+    assert len(sent.points[0].positions) == len(targets[-1].positions)
+    client = chain.rig.client
+    for topic in ('oxygen/target', 'oxygen/joint_trajectory'):
+        assert [info.node_name for info in client.get_publishers_info_by_topic(topic)] == [
+            'oxygen_tick']
+    services = dict(client.get_service_names_and_types_by_node('oxygen', '/'))
+    assert '/oxygen/set_instruction' in services and '/oxygen/enable' not in services
+
+
+def test_the_engines_figures_say_that_the_tick_is_elsewhere(chain):
+    chain.move()
+    statuses = {}
+
+    def seen():
+        statuses.update((status.name, status) for message in chain.rig.received['/diagnostics']
+                        for status in message.status)
+        return {'oxygen: actuation', 'oxygen_tick: actuation', 'oxygen_tick: chunks'} <= set(
+            statuses)
+
+    chain.rig.wait_for(seen, 'diagnostics of both')
+    assert {value.key: value.value for value in statuses['oxygen: actuation'].values} == {
+        'state': 'separate'}
+    chain.rig.wait_for(lambda: bool(chain.rig.received['oxygen/latency']), 'a report')
+    report = chain.rig.received['oxygen/latency'][-1]
+    assert all(math.isnan(value) for value in (
+        report.ticks, report.held, report.overruns, report.on_time_ratio, report.jitter_sd_ms))
+    assert not math.isnan(report.kv_blocks_free)
+
+
+def test_a_hogged_interpreter_of_the_engine_costs_no_tick(chain):
+    chain.move()
+    chunks = chain.rig.received['oxygen/action_chunk']
+    start, start_chunk = len(chain.targets), len(chunks)
+    for _ in range(3):
+        chain.engine.signal(signal.SIGUSR1)
+        chain.rig.spin_for(0.4)
+    ended_s = [chunk.start_steady_ns * 1e-9 + chunk.inference_delay_s
+               for chunk in chunks[start_chunk:]]
+    assert np.diff(ended_s).max() > 0.1  # the engine did stand still
+    targets = chain.targets[start:]
+    assert_every_tick(targets)
+    assert max(target.lateness_s for target in targets) < PERIOD_S / 2
+
+
+def test_the_tick_outlives_the_engine_in_hold_and_goes_on_with_the_next(chain):
+    chain.move()
+    start = len(chain.targets)
+    chunk = chain.rig.received['oxygen/action_chunk'][-1]
+    chunk_s = chunk.action_horizon * chunk.action_dt_s
+    killed_s = time.time()
+    chain.engine.close()
+    chain.rig.wait_for(lambda: chain.targets[-1].held and stamp_s(chain.targets[-1])
+                       > killed_s + chunk_s + 0.1, 'a hold')
+    since = [target for target in chain.targets[start:] if stamp_s(target) > killed_s]
+    late = [target for target in since if stamp_s(target) > killed_s + chunk_s + 0.1]
+    assert late and all(
+        target.held and target.armed
+        and target.hold_reason in ('chunk_exhausted', 'stale_observation') for target in late)
+    held = list(late[-1].positions)
+    assert all(list(target.positions) == held for target in late)
+
+    restart = len(chain.targets)
+    chain.engine = chain.make_engine()
+    chain.rig.wait_for(lambda: sum(map(is_fresh, chain.targets[restart:])) > 25,
+                       'fresh targets of the next engine', 40.0)
+    targets = chain.targets[start:]
+    assert_every_tick(targets, 0.01)
+    assert all(target.armed for target in targets)
+    steps = np.abs(np.diff([list(target.positions) for target in targets], axis=0))
+    assert steps.max() <= STEP_LIMIT + MAX_STEP_ERROR  # after a missing tick too
+
+
+def test_a_signal_ends_the_process_in_a_hold():
+    rig = Rig()
+    tick = NodeProcess(*TICK, engine_node='other')
+    try:
+        rig.listen(Target, 'other/target')
+        rig.listen(JointTrajectory, 'other/joint_trajectory')
+        targets = rig.received['other/target']
+        assert not rig.call(Trigger, 'other/hold').success  # disarmed, or not configured yet
+        rig.wait_for(lambda: bool(targets) and targets[-1].hold_reason == 'no_chunk', 'a tick')
+        assert not targets[-1].armed
+        assert rig.call(SetBool, 'other/enable', SetBool.Request(data=True)).success
+        rig.wait_for(lambda: bool(rig.received['other/joint_trajectory']), 'a held trajectory')
+        start_s = time.monotonic()
+        tick.signal(signal.SIGTERM)
+        rig.wait_for(lambda: not tick.is_running, 'the end', 10.0)
+        assert time.monotonic() - start_s < 3.0
+        rig.spin_for(0.2)
+        status, output = tick.wait()
+        assert status == 0, output
+        assert 'Traceback' not in output and 'ERROR' not in output, output
+        assert targets[-1].held and targets[-1].armed and targets[-1].hold_reason == 'shutdown'
+        last = rig.received['other/joint_trajectory'][-1].points[0].positions
+        assert list(last) == list(targets[-1].positions)
+    finally:
+        rig.close()
+        tick.close()
+
+
+def test_the_process_loads_neither_torch_nor_the_engine():
+    code = ('import sys, oxygen_ros.nodes.tick_node; '
+            'print([name for name in sys.modules if name.split(".")[0] == "torch" '
+            'or name.startswith(("oxygen_ros.engine", "oxygen_ros.models"))])')
+    output = subprocess.run([sys.executable, '-c', code], check=True, capture_output=True,
+                            text=True, timeout=60.0).stdout
+    assert output.strip() == '[]'

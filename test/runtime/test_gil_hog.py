@@ -1,0 +1,79 @@
+"""A library that keeps the interpreter for 100 ms, in the tick's own process."""
+import ctypes
+import time
+
+import numpy as np
+
+from oxygen_ros.control import JointLimits, RealtimeSettings, TickConfig
+from oxygen_ros.runtime.tick_loop import TickLoop, TickLoopConfig
+from oxygen_ros.types import ActionChunk, Provenance, RobotState
+
+MS = 1_000_000
+PERIOD_NS = 20 * MS
+HOG_NS = 100 * MS
+SPEED = 0.05  # rad/s: five periods of it are less than one step's limit
+HORIZON = 150
+
+
+class Robot:
+    """A tick that plays one long chunk of constant speed; what it gave out and when."""
+
+    def __init__(self):
+        self.targets = []
+        config = TickLoopConfig(
+            TickConfig(1, max_observation_age_ns=10_000 * MS, max_state_age_ns=10_000 * MS,
+                       activation_ramp_ns=0, recovery_ramp_ns=0),
+            JointLimits.create(1, max_velocity=2.0),
+            realtime=RealtimeSettings(freeze_gc=False))
+        self.loop = TickLoop(config, self.on_target, lambda: self.state)
+        self.start_ns = time.monotonic_ns() + PERIOD_NS
+        self.state = RobotState(self.start_ns, self.start_ns, np.zeros(1, np.float32))
+        epoch = self.loop.prepare()
+        steps = SPEED * 0.02 * np.arange(HORIZON, dtype=np.float32)[:, None]
+        self.loop.buffer.add(ActionChunk(
+            1, epoch, steps, self.start_ns, self.start_ns, PERIOD_NS, self.start_ns,
+            self.start_ns, self.start_ns, Provenance(1, 0, ('front',), (0,), 0, 'sum')))
+        self.loop.arming.enable()
+        self.loop.start(self.start_ns)
+
+    def on_target(self, decision, lateness_ns):
+        self.targets.append((decision.target, time.monotonic_ns()))
+
+    def wanted(self, deadline_ns):
+        return SPEED * (deadline_ns - self.start_ns) * 1e-9
+
+
+def test_the_ticks_inside_are_missed_and_counted_and_the_next_is_on_schedule():
+    libc = ctypes.PyDLL(None)  # unlike CDLL it does not let the interpreter go during a call
+    robot = Robot()
+    hogs = []
+    try:
+        for _ in range(3):
+            time.sleep(0.25)
+            began_ns = time.monotonic_ns()
+            libc.usleep(HOG_NS // 1000)
+            hogs.append((began_ns, time.monotonic_ns()))
+        time.sleep(0.2)
+        num_overruns = robot.loop.thread.num_overruns
+        num_errors = robot.loop.thread.num_errors
+    finally:
+        robot.loop.stop('shutdown')
+    targets = [(target, at_ns) for target, at_ns in robot.targets if not target.held]
+    numbers = np.array([target.tick for target, _ in targets])
+    deadlines_ns = robot.start_ns + numbers * PERIOD_NS
+    assert [target.deadline_ns for target, _ in targets] == deadlines_ns.tolist()  # on the grid
+    for began_ns, ended_ns in hogs:
+        inside = (deadlines_ns > began_ns + MS) & (deadlines_ns < ended_ns - PERIOD_NS // 2 - MS)
+        assert not inside.any()  # missed, and not made up for
+        after = [at_ns for _, at_ns in targets if at_ns > ended_ns - MS]
+        assert after[0] - ended_ns < 2 * PERIOD_NS
+    missed = int((np.diff(numbers) - 1).sum())
+    assert missed == num_overruns >= 3 * (HOG_NS // PERIOD_NS - 2)
+    assert num_errors == 0
+    # No burst: never more targets in a time than deadlines fit into it, late ones moved forward.
+    times_ns = np.array([at_ns for _, at_ns in targets])
+    assert np.diff(times_ns).min() > PERIOD_NS // 2 - 2 * MS
+    # Each is the target of its own time, the first after a hog included.
+    values = np.array([target.values[0] for target, _ in targets])
+    assert np.allclose(values, [robot.wanted(deadline_ns) for deadline_ns in deadlines_ns],
+                       atol=1e-6)
