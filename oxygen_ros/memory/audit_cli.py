@@ -27,11 +27,10 @@ def _link(text: str) -> Link:
     return Link(int(seq), digest)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog='oxygen audit', description='Check and read the audit log of a robot.',
-        epilog='Exit status: 0 all is well, 1 something is wrong with the log, 2 wrong use.')
-    commands = parser.add_subparsers(dest='command', required=True, metavar='COMMAND')
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command line."""
+    parser.epilog = 'Exit status: 0 all is well, 1 something is wrong with the log, 2 wrong use.'
+    commands = parser.add_subparsers(dest='audit_command', required=True, metavar='COMMAND')
 
     def command(name: str, text: str) -> argparse.ArgumentParser:
         sub = commands.add_parser(name, help=text, description=text)
@@ -58,7 +57,6 @@ def _parser() -> argparse.ArgumentParser:
                       help='only the run that began with this segment')
     export = command('export', 'Write all records as a table.')
     export.add_argument('--csv', required=True, metavar='OUT', help='file to write; - for stdout')
-    return parser
 
 
 def _files(paths: Sequence[Path]) -> list[Path]:
@@ -72,16 +70,23 @@ def _files(paths: Sequence[Path]) -> list[Path]:
     return sorted(files, key=lambda path: (path.parent, path.name))
 
 
-def main_audit(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status."""
-    arguments = _parser().parse_args(argv)
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command; return its exit status."""
+    command = arguments.audit_command
     try:
         key = read_key(arguments.key_file) if arguments.key_file else None
-        files = _files(arguments.files)
-        return int(_COMMANDS[arguments.command](arguments, files, key))
+        return int(_COMMANDS[command](arguments, _files(arguments.files), key))
     except (OSError, ValueError) as error:
-        print(f'oxygen audit {arguments.command}: {error}', file=sys.stderr)
-        return 1 if arguments.command == 'repair' else 2
+        print(f'oxygen audit {command}: {error}', file=sys.stderr)
+        return 1 if command == 'repair' else 2
+
+
+def main_audit(argv: Sequence[str] | None = None) -> int:
+    """Run the command by itself; return its exit status."""
+    parser = argparse.ArgumentParser(
+        prog='oxygen audit', description='Check and read the audit log of a robot.')
+    add_arguments(parser)
+    return run(parser.parse_args(argv))
 
 
 def _verify(arguments: argparse.Namespace, files: list[Path], key: bytes | None) -> int:

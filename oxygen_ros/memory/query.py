@@ -85,8 +85,8 @@ def select_statement(query: MemoryQuery, base_ns: int,
         values.extend(new)
 
     if query.words:
-        add('e.id IN (SELECT rowid FROM words WHERE words MATCH ?)',
-            words_expression(query.words, query.any_words))
+        add('e.id IN (SELECT rowid FROM words WHERE words MATCH ? AND rowid > ?)',
+            words_expression(query.words, query.any_words), 0 if after is None else after)
     if query.kind is not None:
         add('e.kind = ?', int(query.kind))
     relation_asked = bool(query.predicate or query.other_label)
@@ -94,6 +94,8 @@ def select_statement(query: MemoryQuery, base_ns: int,
         label = bounded_name(query.label)
         if relation_asked:
             add('r.subject_label = ?', label)
+        elif query.region:
+            add('o.label = ?', label)
         else:
             add('e.id IN (SELECT entry FROM object WHERE label = ?)', label)
     if query.predicate:
@@ -110,8 +112,9 @@ def select_statement(query: MemoryQuery, base_ns: int,
         add('e.last_ns >= ?', query.start_ns)
     if query.end_ns is not None:
         add('e.first_ns <= ?', query.end_ns)
+    newest_first = 'r.entry' if relation_asked else 'e.id'
     if query.before is not None:
-        add('e.id < ?', query.before)
+        add(f'{newest_first} < ?', query.before)
     join = 'JOIN' if relation_asked else 'LEFT JOIN'
     statement = f"""
         SELECT e.id AS entry, e.kind, e.first_ns, e.last_ns, e.text, e.detail, e.verdict,
@@ -121,7 +124,7 @@ def select_statement(query: MemoryQuery, base_ns: int,
             b.observation_id, b.stamp_ns, b.cameras, b.state_stamp_ns, b.model_checksum, b.run
         FROM entry e LEFT JOIN object o ON o.entry = e.id {join} relation r ON r.entry = e.id
             LEFT JOIN observation b ON b.id = e.observation
-        WHERE {' AND '.join(where) or '1'} ORDER BY e.id DESC LIMIT ?"""
+        WHERE {' AND '.join(where) or '1'} ORDER BY {newest_first} DESC LIMIT ?"""
     # One more than asked for tells whether there is a next page.
     return statement, [*values, query.limit + 1]
 

@@ -72,9 +72,10 @@ CREATE TABLE relation (
     subject_label TEXT NOT NULL,
     object_label TEXT NOT NULL
 );
-CREATE INDEX relation_predicate ON relation (predicate, subject_label, object_label);
-CREATE INDEX relation_subject ON relation (subject_label);
-CREATE INDEX relation_object ON relation (object_label);
+-- Each ends in the entry by itself, so that the newest come first without sorting.
+CREATE INDEX relation_predicate ON relation (predicate);
+CREATE INDEX relation_subject ON relation (subject_label, predicate);
+CREATE INDEX relation_object ON relation (object_label, predicate);
 
 -- Coordinates are rounded outwards to 32 bits; the exact ones above decide.
 -- Times are seconds since meta.base_ns, so that 32 bits resolve about a second for months.

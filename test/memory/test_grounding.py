@@ -4,9 +4,9 @@ from __future__ import annotations
 from pathlib import Path
 import random
 
+from memory_notes import known, scene
 import pytest
 
-from memory_notes import known, scene
 from oxygen_ros.memory.facts import Facts, load_facts
 from oxygen_ros.memory.grounding import flagged, GroundingCheck, Verdict
 from oxygen_ros.memory.statements import read_sentence, sentences
@@ -86,7 +86,8 @@ TEMPLATES: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = [
 UNREADABLE = (
     'It is red.', 'The cup, which is blue, is nice.', 'The cup is not blue but red.',
     'Cups are blue sometimes.', 'Maybe the cup is blue or the cup is green.',
-    'The cup is bluish red.', 'Blue is the colour of the cup.', 'No.', '', '...', 'The cup is', 'The cup is 12.',
+    'The cup is bluish red.', 'Blue is the colour of the cup.', 'No.', '', '...',
+    'The cup is', 'The cup is 12.',
     'The table is 90 bananas high.', 'If the door is open then close the door.', '是红色的杯子',
     'The cup was blue.', 'Is the cup blue?', 'The cup is blue and it is on the shelf.')
 

@@ -1,0 +1,34 @@
+"""The benchmark of the memory: its parts in small each time, the whole of it on demand."""
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+import random
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from oxygen_ros.bench.memory import judge, measure_queries, measure_writing, run, show
+
+
+def test_every_kind_of_query_is_measured_and_judged(tmp_path: Path) -> None:
+    path, chance = tmp_path / 'memory.db', random.Random(1)
+    figures: dict[str, Any] = {
+        'write': measure_writing(path, 640, chance),
+        'queries': measure_queries(path, 640, 6, chance),
+        'store_bytes': path.stat().st_size, 'rss_growth_mb': 1.0,
+        'limit': {'most_bytes': 9, 'limit_bytes': 8, 'entries_let_go': 1}}
+    assert len(figures['queries']) == 13
+    figures['gates'] = {gate.name: asdict(gate) for gate in judge(figures)}
+    assert [gate['holds'] for gate in figures['gates'].values()][1:] == [True, False]
+    console = Console(record=True)
+    show(console, figures, 640)
+    assert 'region of 5 m' in console.export_text()
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_objects_are_asked_in_time() -> None:
+    figures = run()
+    assert figures['limit']['entries_let_go'] > 0
+    assert all(gate['holds'] for gate in figures['gates'].values()), figures['gates']
