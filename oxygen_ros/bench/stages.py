@@ -94,14 +94,17 @@ def run(folder: Path) -> dict[str, Any]:
 
 
 def _count_flop(stage: Callable[[], None]) -> int:
-    """Count a stage's operations; torch leaves the CPU's attention kernel out."""
-    attention = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
-
-    def count(q: Sequence[int], k: Sequence[int], *_: object, **__: object) -> int:
+    """Count a stage's operations, also of two kernels that torch leaves out."""
+    def attention(q: Sequence[int], k: Sequence[int], *_: object, **__: object) -> int:
         batch, heads, rows, head_dim = q
         return 4 * batch * heads * rows * k[2] * head_dim
 
-    counter = FlopCounterMode(display=False, custom_mapping={attention: count})
+    def product(_: Sequence[int], a: Sequence[int], b: Sequence[int], **__: object) -> int:
+        return 2 * a[0] * a[1] * b[1]
+
+    aten = torch.ops.aten
+    counter = FlopCounterMode(display=False, custom_mapping={
+        aten._scaled_dot_product_flash_attention_for_cpu: attention, aten.addmm_: product})
     with counter, torch.inference_mode():
         stage()
     return counter.get_total_flops()

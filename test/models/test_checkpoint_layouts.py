@@ -160,3 +160,16 @@ def test_make_checkpoint_never_overwrites(tmp_path: Path,
     assert 'expected a new or empty folder' in capsys.readouterr().err
     assert main([*arguments, '--joints', '0', str(tmp_path / 'd')]) == 1
     assert 'action_dim: expected 1 to 32, got 0' in capsys.readouterr().err
+
+
+def test_bench_prints_a_chunk_stage_by_stage(tmp_path: Path,
+                                             capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / 'figures.json'
+    assert main(['bench', '--checkpoint', str(small_folder('pi05')), '--json', str(out)]) == 0
+    figures = json.loads(out.read_text())
+    assert list(figures['stages']) == ['ingest', 'vision', 'prefill', 'denoise']
+    tokens, width, layers = 120, 64, 4
+    products = 2 * tokens * layers * (width * (64 + 32 + 64) + 3 * width * 128)
+    attention = 4 * tokens ** 2 * 64 * layers
+    assert figures['stages']['prefill']['flop'] == products + attention
+    assert '10 denoising steps' in capsys.readouterr().out
