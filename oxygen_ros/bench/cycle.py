@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.utils.flop_counter import FlopCounterMode
 
 from ..engine.action_runner import ActionConfig, ActionMode
 from ..engine.cost_model import OnlineCostModel
@@ -16,6 +15,7 @@ from ..engine.model import VLAModel
 from ..engine.work import UnitKey, UnitKind
 from ..runtime.work_clock import work_clock
 from ..types import ActionChunk, Observation, TaskType
+from .flop import count_flop
 from .rows import Row, ROWS
 from .workbench import MS, SyntheticSensors, Workbench
 
@@ -167,9 +167,7 @@ def _predict(stages: dict[str, float], num_prefixes: int) -> float:
 
 def _flops(model: VLAModel, row: Row) -> int:
     bench = _CycleBench(model, row)
-    with FlopCounterMode(display=False) as counter:
-        bench.window()
-    return int(counter.get_total_flops())
+    return count_flop(bench.window)
 
 
 def measure(model: VLAModel, num_windows: int) -> dict[str, Any]:

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.utils.flop_counter import FlopCounterMode
 
 from ..engine.config import EngineConfig
 from ..engine.model import VLAModel
+from .flop import count_flop
 from .workbench import MS, SyntheticSensors, Workbench
 
 
@@ -24,9 +24,9 @@ def action_floor(model: VLAModel, rates: dict[str, float]) -> dict[str, Any]:
     )
     bench = Workbench(model, EngineConfig(), sensors)
     bench.run_until(lambda: bool(bench.chunks))
-    with FlopCounterMode(display=False) as counter, torch.inference_mode():
-        bench.engine.action.run(sensors.state(bench.clock.now_ns()))
-    flops = counter.get_total_flops()
+    state = sensors.state(bench.clock.now_ns())
+    with torch.inference_mode():
+        flops = count_flop(lambda: bench.engine.action.run(state))
     prefix = bench.engine.action.ready
     assert prefix is not None
     tokens = (

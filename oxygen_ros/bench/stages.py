@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 import statistics
 import time
@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.flop_counter import FlopCounterMode
 
 from ..models.checkpoint import load_checkpoint
 from ..models.flow_vla import FlowVLA
 from ..models.paged_sequence import PagedSequence
 from ..types import CameraFrame
 from .bare import machine_rates
+from .flop import count_flop
 
 _ROUNDS = 15
 
@@ -71,7 +71,7 @@ def run(folder: Path) -> dict[str, Any]:
     stages = {}
     for name in ('ingest', 'vision', 'prefill', 'denoise'):
         stage = getattr(chunk, name)
-        flop = _count_flop(stage)
+        flop = count_flop(stage)
         stages[name] = {'flop': flop, 'floor_ms': flop / gflop_s * 1e-6, 'ms': _median_ms(stage)}
     total = {key: sum(stage[key] for stage in stages.values()) for key in ('flop', 'floor_ms',
                                                                          'ms')}
@@ -91,23 +91,6 @@ def run(folder: Path) -> dict[str, Any]:
     print(f'floor: FLOP over {gflop_s:.0f} GFLOP/s, this machine in a large product, one thread')
     return {'checkpoint': str(folder), 'checksum': model.checksum, 'gemm_gflops': gflop_s,
             'stages': stages, 'sum': total, 'steps': steps}
-
-
-def _count_flop(stage: Callable[[], None]) -> int:
-    """Count a stage's operations, also of two kernels that torch leaves out."""
-    def attention(q: Sequence[int], k: Sequence[int], *_: object, **__: object) -> int:
-        batch, heads, rows, head_dim = q
-        return 4 * batch * heads * rows * k[2] * head_dim
-
-    def product(_: Sequence[int], a: Sequence[int], b: Sequence[int], **__: object) -> int:
-        return 2 * a[0] * a[1] * b[1]
-
-    aten = torch.ops.aten
-    counter = FlopCounterMode(display=False, custom_mapping={
-        aten._scaled_dot_product_flash_attention_for_cpu: attention, aten.addmm_: product})
-    with counter, torch.inference_mode():
-        stage()
-    return counter.get_total_flops()
 
 
 def _median_ms(stage: Callable[[], None]) -> float:
