@@ -143,8 +143,9 @@ def _stage_ms(bench: _CycleBench) -> dict[str, float]:
     layers = spec.num_layers
     return {
         'prefix': spec.num_cameras * (unit(UnitKind.INGEST) + unit(UnitKind.VISION))
-        + layers * unit(UnitKind.PREFILL),
-        'action': layers * unit(UnitKind.ACTION_PROMPT)
+        + (layers - 1) * unit(UnitKind.PREFILL)
+        + unit(UnitKind.WRITE_KV),
+        'action': (layers - 1) * unit(UnitKind.ACTION_PROMPT)
         + spec.num_denoising_steps * unit(UnitKind.DENOISE),
         'text_prefill': layers * unit(UnitKind.TEXT_PREFILL) + step(1),
         'decode_step': step(rows),

@@ -33,6 +33,7 @@ TABLE = {
     UnitKey(UnitKind.INGEST, 0): 150_000,
     UnitKey(UnitKind.VISION, 0): 750_000,
     UnitKey(UnitKind.PREFILL, 0): 1_350_000,
+    UnitKey(UnitKind.WRITE_KV, 0): 200_000,
     UnitKey(UnitKind.ACTION_PROMPT, 0): 300_000,
     UnitKey(UnitKind.TEXT_PREFILL, 0): 300_000,
     UnitKey(UnitKind.DECODE, 0): 250_000,

@@ -143,13 +143,15 @@ class ActionRunner:
             return False  # a pass without the state that the model needs would be a guess
         if self._ready.observation.observation_id != self._last_observation_id:
             return True
+        if not fresh:
+            return False  # the same noise on the same prefix would give the same chunk
         if self.config.mode is ActionMode.CHUNKED:
             last_ns = self._last_pass_ns
             # Half a period of slack: a pass that started a little late does not cost the next one
             # its turn.
             patience_ns = self.config.chunk_periods * self._period_ns - self._period_ns // 2
             return last_ns is None or now_ns - last_ns >= patience_ns
-        return fresh and state is not None and state.stamp_ns != self._last_state_stamp_ns
+        return state is not None and state.stamp_ns != self._last_state_stamp_ns
 
     def run(self, state: RobotState | None) -> ActionChunk:
         """Make one pass on the newest ready context; unsliced."""

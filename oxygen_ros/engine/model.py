@@ -66,6 +66,15 @@ class VLAModel(Protocol):
         """
         ...
 
+    def keys_values(self, layer: int, hidden: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
+        """Return what `run_layer` would leave in the cache, without the rest of the layer.
+
+        For the last layer of tokens whose output nobody reads: a prefix, an action's prompt.
+
+        :return: keys after RoPE and values, each [num_tokens, num_kv_heads, head_dim].
+        """
+        ...
+
     def run_text_layer(self, layer: int, hidden: Tensor, positions: Tensor,
                        attend: Attend) -> Tensor:
         """Run one layer for tokens of a text request, with text adapters where there are any.

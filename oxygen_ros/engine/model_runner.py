@@ -80,6 +80,13 @@ class ModelRunner:
         run = self.model.run_text_layer if kind in _TEXT_KINDS else self.model.run_layer
         return run(layer, hidden, positions, attend)
 
+    def write_layer(self, layer: int, hidden: Tensor, positions: Tensor,
+                    plan: AttentionPlan) -> None:
+        """Leave the K/V of a layer in the pages, for tokens whose output nobody reads."""
+        self.counters.units[UnitKind.WRITE_KV] += 1
+        keys, values = self.model.keys_values(layer, hidden, positions)
+        self.backend.write(plan, layer, keys, values)
+
     def logits(self, hidden: Tensor) -> Tensor:
         """Run the output head: [num_rows, width] -> [num_rows, vocab_size] float32."""
         self.counters.units[UnitKind.HEAD] += 1

@@ -67,10 +67,11 @@ class PrefixWork:
         self._num_tokens = (len(observation.frames) * runner.spec.tokens_per_image
                             + len(prompt_tokens))
         self._positions = runner.positions(0, self._num_tokens)
-        plan = runner.plan([Span(num_tokens=self._num_tokens, prefix_block=0, prefix_tokens=0,
+        self._plan = runner.plan([Span(num_tokens=self._num_tokens, prefix_block=0,
+                                       prefix_tokens=0,
                                  block_table=tuple(builder.block_table), num_own=0,
                                  mask=MaskKind.BIDIRECTIONAL)])
-        self._attend = runner.attend(plan)
+        self._attend = runner.attend(self._plan)
 
     @property
     def rank(self) -> Rank:
@@ -87,7 +88,12 @@ class PrefixWork:
             return UnitKey(UnitKind.VISION, self._runner.spec.tokens_per_image)
         if self._pending:
             return UnitKey(UnitKind.INGEST, self._pending[0].image.size)
-        return UnitKey(UnitKind.PREFILL, self._num_tokens)
+        return UnitKey(UnitKind.WRITE_KV if self._at_last_layer else UnitKind.PREFILL,
+                       self._num_tokens)
+
+    @property
+    def _at_last_layer(self) -> bool:
+        return self._layer == self._runner.spec.num_layers - 1
 
     def run_unit(self) -> None:
         assert not self._done
@@ -122,12 +128,14 @@ class PrefixWork:
             if self._prompt_tokens:
                 parts.append(self._runner.embed(self._prompt_tokens))
             self._hidden = torch.cat(parts)  # [num_tokens, width]
-        self._hidden = self._runner.layer(UnitKind.PREFILL, self._layer, self._hidden,
-                                          self._positions, self._attend)
-        self._layer += 1
-        if self._layer == self._runner.spec.num_layers:
-            self._done = True
-            self._hidden = None
-            self._encoded.clear()
-            self._runner.counters.prefills += 1
-            self._complete(self)
+        if not self._at_last_layer:
+            self._hidden = self._runner.layer(UnitKind.PREFILL, self._layer, self._hidden,
+                                              self._positions, self._attend)
+            self._layer += 1
+            return
+        self._runner.write_layer(self._layer, self._hidden, self._positions, self._plan)
+        self._done = True
+        self._hidden = None
+        self._encoded.clear()
+        self._runner.counters.prefills += 1
+        self._complete(self)

@@ -101,8 +101,8 @@ class TextQueue:
         request.num_prefilled = len(tokens)
         request.state = RequestState.PREFILL
 
-        def complete(logits: Tensor) -> None:
-            assert request.context is not None
+        def complete(logits: Tensor | None) -> None:
+            assert request.context is not None and logits is not None
             del self._prompts[request.request_id]
             request.context.advance(len(tokens))
             request.state = RequestState.DECODE

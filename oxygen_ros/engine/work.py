@@ -25,6 +25,7 @@ class UnitKind(str, Enum):
     INGEST = 'ingest'  # one image to the model's input
     VISION = 'vision'  # one camera through the vision tower
     PREFILL = 'prefill'  # one layer of a prefix
+    WRITE_KV = 'write_kv'  # K/V of the last layer of tokens whose output nobody reads
     ACTION_PROMPT = 'action_prompt'  # one layer of the action's private prompt
     TEXT_PREFILL = 'text_prefill'  # one layer of a text request's private prompt
     DECODE = 'decode'  # one layer of the batched decode step

@@ -62,8 +62,8 @@ def fit_image(image: NDArray[np.uint8], size_px: int, convention: ImageConventio
     _check(image)
     if convention is ImageConvention.OPENPI:
         image = resize_with_pillow(image, size_px)
-    pixels = torch.from_numpy(np.ascontiguousarray(image)).permute(2, 0, 1).to(torch.float32)
-    pixels = pixels / 255.0
+    # A copy, for decoded frames are read-only, of which torch would warn.
+    pixels = torch.from_numpy(image.astype(np.float32, order='C')).permute(2, 0, 1) / 255.0
     if image.shape[:2] != (size_px, size_px):
         height, width = _fitting_size(image, size_px)
         pixels = functional.interpolate(pixels[None], (height, width), mode='bilinear',

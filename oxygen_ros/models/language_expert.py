@@ -44,6 +44,10 @@ class LanguageExpert:
         """Hidden [num_tokens, width] at positions [num_tokens] int64 -> the same shape."""
         return self._layers[layer](layer, hidden, self._rope.rows(positions), attend, adapter)
 
+    def keys_values(self, layer: int, hidden: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys after RoPE and values of a layer, each [num_tokens, num_kv_heads, head_dim]."""
+        return self._layers[layer].keys_values(hidden, self._rope.rows(positions))
+
     def logits(self, hidden: Tensor) -> Tensor:
         """[num_tokens, width] -> [num_tokens, vocab_size] float32."""
         return torch.mm(self._norm(hidden), self._head).to(torch.float32)

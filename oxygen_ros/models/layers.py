@@ -142,6 +142,9 @@ class Projections:
         self._qkv_view = (-1, shape.num_heads + 2 * shape.num_kv_heads, shape.head_dim)
         self._rotated_and_values = (shape.num_heads + shape.num_kv_heads, shape.num_kv_heads)
         self._queries_and_keys = (shape.num_heads, shape.num_kv_heads)
+        self._kv = self._qkv[:, query_width:]  # a view: [width, 2 * num_kv_heads * head_dim]
+        self._kv_view = (-1, 2 * shape.num_kv_heads, shape.head_dim)
+        self._keys_and_values = (shape.num_kv_heads, shape.num_kv_heads)
 
     def attention(self, layer: int, normed: Tensor, rope: RopeRows, attend: Attend,
                   adapter: LowRank | None = None) -> Tensor:
@@ -156,6 +159,12 @@ class Projections:
         rotated, values = qkv.split_with_sizes(self._rotated_and_values, 1)
         queries, keys = apply_rope(rotated, rope).split_with_sizes(self._queries_and_keys, 1)
         return attend(layer, queries, keys, values)
+
+    def keys_values(self, normed: Tensor, rope: RopeRows) -> tuple[Tensor, Tensor]:
+        """[n, width] -> keys after RoPE and values, each [n, num_kv_heads, head_dim]."""
+        product = torch.mm(normed, self._kv).view(self._kv_view)
+        keys, values = product.split_with_sizes(self._keys_and_values, 1)
+        return apply_rope(keys, rope), values
 
     def gated(self, normed: Tensor, adapter: LowRank | None = None) -> Tensor:
         """MLP without the down product: [n, width] -> [n, mlp_width].
@@ -188,6 +197,9 @@ class DecoderLayer:
         hidden = torch.addmm(hidden, attended, weights.output)
         return hidden.addmm_(weights.gated(self._mlp_norm(hidden)), weights.down)
 
+    def keys_values(self, hidden: Tensor, rope: RopeRows) -> tuple[Tensor, Tensor]:
+        """Hidden [num_tokens, width] -> what the layer would leave in the cache, and no more."""
+        return self._projections.keys_values(self._input_norm(hidden), rope)
 
     def _adapted(self, layer: int, hidden: Tensor, rope: RopeRows, attend: Attend,
                  adapter: LayerAdapter) -> Tensor:

@@ -102,6 +102,11 @@ class TinyModel:
         """Run one language layer; hidden is left as it was. Positions below max_positions."""
         return self._language.run_layer(layer, hidden, positions, attend)
 
+    @torch.inference_mode()
+    def keys_values(self, layer: int, hidden: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys after RoPE and values of a language layer, each [n, num_kv_heads, head_dim]."""
+        return self._language.keys_values(layer, hidden, positions)
+
     def run_text_layer(self, layer: int, hidden: Tensor, positions: Tensor,
                        attend: Attend) -> Tensor:
         """As `run_layer`: there are no adapters."""

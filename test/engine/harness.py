@@ -25,7 +25,8 @@ from oxygen_ros.types import (
 MS = 1_000_000
 PERIOD_NS = 20 * MS
 TABLE = {UnitKey(UnitKind.INGEST, 0): 200_000, UnitKey(UnitKind.VISION, 0): 1_500_000,
-         UnitKey(UnitKind.PREFILL, 0): 1_800_000, UnitKey(UnitKind.ACTION_PROMPT, 0): 400_000,
+         UnitKey(UnitKind.PREFILL, 0): 1_800_000, UnitKey(UnitKind.WRITE_KV, 0): 200_000,
+    UnitKey(UnitKind.ACTION_PROMPT, 0): 400_000,
          UnitKey(UnitKind.TEXT_PREFILL, 0): 400_000, UnitKey(UnitKind.DECODE, 0): 500_000,
          UnitKey(UnitKind.HEAD, 0): 200_000, UnitKey(UnitKind.DENOISE, 0): 1_000_000}
 

@@ -76,6 +76,10 @@ class AttentionBackend(Protocol):
         """
         ...
 
+    def write(self, plan: AttentionPlan, layer: int, k: Tensor, v: Tensor) -> None:
+        """Write the fresh k and v into the own pages, as `run`, and attend to nothing."""
+        ...
+
     def attend(self, plan: AttentionPlan, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """Do as `run`, leaving out the log-sum-exp that a model does not ask for."""
         ...

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+import itertools
 
 import torch
 from torch import Tensor
@@ -20,6 +21,11 @@ class ReferencePlan:
     spans: tuple[Span, ...]
     rows: tuple[Tensor, ...]  # per span: prefix, then own, older to fresh
     visible: tuple[Tensor, ...]  # per span: [num_tokens, rows] bool
+
+    def parts(self) -> list[slice]:
+        """Rows of q, k and v of each span."""
+        ends = list(itertools.accumulate(span.num_tokens for span in self.spans))
+        return [slice(end - span.num_tokens, end) for end, span in zip(ends, self.spans)]
 
 
 @register('reference')
@@ -66,17 +72,10 @@ class ReferenceBackend:
             v: Tensor) -> tuple[Tensor, Tensor]:
         """Write, gather, attend; see `AttentionBackend.run`."""
         assert isinstance(plan, ReferencePlan)
+        self.write(plan, layer, k, v)
         keys, values = self._store[layer]
-        first = 0
-        fresh = []
-        for span, rows in zip(plan.spans, plan.rows, strict=True):
-            fresh.append(slice(first, first + span.num_tokens))
-            if span.mask is not MaskKind.PREFIX_ONLY:
-                keys[rows[-span.num_tokens:]] = k[fresh[-1]]
-                values[rows[-span.num_tokens:]] = v[fresh[-1]]
-            first += span.num_tokens
         outs, lses = [], []
-        for span, rows, visible, part in zip(plan.spans, plan.rows, plan.visible, fresh,
+        for span, rows, visible, part in zip(plan.spans, plan.rows, plan.visible, plan.parts(),
                                              strict=True):
             token_bytes = 2 * self._num_kv_heads * self._head_dim * keys.element_size()
             self.prefix_bytes_copied += span.prefix_tokens * token_bytes
@@ -84,6 +83,15 @@ class ReferenceBackend:
             outs.append(out)
             lses.append(lse)
         return torch.cat(outs), torch.cat(lses)
+
+    def write(self, plan: AttentionPlan, layer: int, k: Tensor, v: Tensor) -> None:
+        """Write the fresh k and v; see `AttentionBackend.write`."""
+        assert isinstance(plan, ReferencePlan)
+        keys, values = self._store[layer]
+        for span, rows, part in zip(plan.spans, plan.rows, plan.parts(), strict=True):
+            if span.mask is not MaskKind.PREFIX_ONLY:
+                keys[rows[-span.num_tokens:]] = k[part]
+                values[rows[-span.num_tokens:]] = v[part]
 
     def attend(self, plan: AttentionPlan, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """Do as `run`, without the log-sum-exp."""

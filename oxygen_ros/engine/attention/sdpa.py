@@ -83,6 +83,12 @@ class SdpaBackend:
         out, lse, lse_own = self._attend(plan, layer, q, k, v)
         return out, lse if lse_own is None else torch.logaddexp(lse, lse_own)
 
+    def write(self, plan: AttentionPlan, layer: int, k: Tensor, v: Tensor) -> None:
+        """Write the fresh k and v; see `AttentionBackend.write`."""
+        assert isinstance(plan, SdpaPlan) and k.shape[0] == plan.num_tokens
+        if plan.writes is not None:
+            self._write(plan.writes, layer, k, v)
+
     def attend(self, plan: AttentionPlan, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """Do as `run`, without the log-sum-exp."""
         return self._attend(plan, layer, q, k, v)[0]
