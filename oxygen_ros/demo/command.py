@@ -11,9 +11,7 @@ import tempfile
 from ..errors import OxygenError
 from .figures import Figures, summarise
 from .processes import Children
-
-_GENERATED_CAMERAS = ('front', 'left_wrist', 'right_wrist')
-_GENERATED_JOINTS = tuple(f'joint_{index}' for index in range(7))
+from .source import list_argument, make_source, Source
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +30,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='play this rosbag2 recording (MCAP or SQLite) instead of the generated scene',
     )
     parser.add_argument('--loop', action='store_true', help='play the bag again and again')
-    parser.add_argument('--model', default='tiny', help='model by name (default: %(default)s)')
+    model = parser.add_mutually_exclusive_group()
+    model.add_argument('--model', default='tiny', help='model by name (default: %(default)s)')
+    model.add_argument(
+        '--checkpoint',
+        type=Path,
+        metavar='DIR',
+        help='model from this folder (pi0.5, pi0 or SmolVLA)',
+    )
     parser.add_argument('--question', default='What do you see?', help='what the client asks')
     parser.add_argument(
         '--instruction',
@@ -71,23 +76,25 @@ def _positive(text: str) -> float:
 def run(args: argparse.Namespace) -> int:
     """Run the demo; return the exit status."""
     _check_before_start(args)
-    source_module, source_arguments, cameras, joints, transports = _source(args)
+    source = make_source(args.bag, args.loop, args.instruction, args.checkpoint)
+    if source.camera_map:
+        print(f'cameras: {", ".join(source.camera_map)}', flush=True)
     _isolate()
     # Imported after the environment is set: the middleware reads it when it is loaded.
     from ..nodes.demo_client import DemoPlan, run_client
 
     with tempfile.TemporaryDirectory() as folder, Children() as children:
         record = Path(folder) / 'run.json'
-        children.start('camera source', source_module, source_arguments)
+        children.start('camera source', source.module, source.arguments)
         children.start(
             'node',
             'oxygen_ros.nodes.oxygen_node',
-            _node_arguments(args, cameras, joints, transports, record),
+            _node_arguments(args, source, record),
         )
         plan = DemoPlan(
             duration_s=args.duration,
             question=args.question,
-            cameras=cameras,
+            cameras=source.cameras,
             max_observation_age_s=args.max_observation_age_ms * 1e-3,
         )
         recording = run_client(plan, children.check)
@@ -140,66 +147,31 @@ def _isolate() -> None:
         )
 
 
-def _source(
-    args: argparse.Namespace,
-) -> tuple[str, list[str], tuple[str, ...], tuple[str, ...], str]:
-    """Return module and arguments of the source, its cameras, its joints, and how images come."""
-    if args.bag is None:
-        arguments = [
-            '--ros-args',
-            '-p',
-            _list('cameras', _GENERATED_CAMERAS),
-            '-p',
-            f'instruction:={json.dumps(args.instruction)}',
-        ]
-        return (
-            'oxygen_ros.nodes.camera_source',
-            arguments,
-            _GENERATED_CAMERAS,
-            _GENERATED_JOINTS,
-            'raw',
-        )
-    from ..replay.bag import open_bag
-    from ..replay.layout import discover
-
-    with open_bag(args.bag) as bag:
-        layout = discover(bag)
-    if not layout.cameras:
-        raise OxygenError(f'--bag: expected a recording with images, got none in {args.bag}')
-    if not layout.joint_names:
-        raise OxygenError(f'--bag: expected a recording with joint states, got none in {args.bag}')
-    arguments = [
-        '--ros-args',
-        '-p',
-        f'bag:={args.bag.resolve()}',
-        '-p',
-        f'loop:={str(args.loop).lower()}',
-    ]
-    return 'oxygen_ros.nodes.bag_player', arguments, layout.cameras, layout.joint_names, 'auto'
-
-
-def _list(name: str, values: tuple[str, ...]) -> str:
-    return f'{name}:={json.dumps(list(values))}'
-
-
 def _node_arguments(
     args: argparse.Namespace,
-    cameras: tuple[str, ...],
-    joints: tuple[str, ...],
-    transports: str,
+    source: Source,
     record: Path,
 ) -> list[str]:
     parameters = [
-        _list('cameras', cameras),
-        _list('joints', joints),
-        f'image_transport:={transports}',
+        list_argument('cameras', source.cameras),
+        list_argument('joints', source.joints),
+        f'image_transport:={source.transports}',
         f'model.name:={args.model}',
         f'max_observation_age_ms:={args.max_observation_age_ms}',
         'autostart:=false',
     ]
+    if args.checkpoint is not None:
+        parameters.append(f'model.checkpoint:={args.checkpoint.resolve()}')
+    if source.camera_map:
+        parameters.append(list_argument('model.camera_map', source.camera_map))
     if args.trace is not None:
         parameters.append(f'record_file:={record}')
     arguments = ['--ros-args']
+    if args.checkpoint is not None:
+        from ..models.checkpoint import DEFAULT_ACTION_DT_S
+
+        # Before the file, which may say better: no checkpoint knows it.
+        arguments += ['-p', f'model.action_dt_s:={DEFAULT_ACTION_DT_S}']
     if args.params_file is not None:
         arguments += ['--params-file', str(args.params_file)]
     for parameter in parameters:

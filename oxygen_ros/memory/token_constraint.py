@@ -7,6 +7,8 @@ from llguidance import LLMatcher, LLTokenizer, TokenizerWrapper
 import numpy as np
 from numpy.typing import NDArray
 
+_NEEDED_BYTES = (0x0A, *range(0x20, 0x7F))
+
 
 class _Vocabulary:
     """What llguidance asks of a tokenizer: the bytes of each token, and which ones are special."""
@@ -26,7 +28,7 @@ class _Vocabulary:
         left = text.encode() if isinstance(text, str) else text
         tokens: list[int] = []
         while left:
-            # A single byte always has a token, so some piece is found.
+            # Only what a grammar forces comes here: ASCII, of which each byte has a token.
             piece = next(left[:length] for length in range(min(self._longest, len(left)), 0, -1)
                          if left[:length] in self._token_of)
             tokens.append(self._token_of[piece])
@@ -37,8 +39,9 @@ class _Vocabulary:
 class ConstrainedVocabulary:
     """The bytes of each token of a model, prepared once for any number of grammars.
 
-    :param token_bytes: text of each token by token id; None for a special token. All 256 single
-        bytes must be there, or text that the grammar needs might have no tokens.
+    :param token_bytes: text of each token by token id; None for a special token. Each printable
+        ASCII character and the newline must have a token of its own, or text that a grammar needs
+        might have none. Byte-level vocabularies often lack bytes that no text holds.
     :param eos_token: end of text, a special token.
     :param vocab_size: width of the model's logits, if that is more than the number of tokens.
     :raises ValueError: names what was expected and what came.
@@ -46,7 +49,7 @@ class ConstrainedVocabulary:
 
     def __init__(self, token_bytes: Sequence[bytes | None], eos_token: int,
                  vocab_size: int | None = None) -> None:
-        missing = {bytes([byte]) for byte in range(256)} - set(token_bytes)
+        missing = {bytes([byte]) for byte in _NEEDED_BYTES} - set(token_bytes)
         if missing:
             raise ValueError(
                 f'token_bytes: expected a token for each byte, got none for {min(missing)!r}')

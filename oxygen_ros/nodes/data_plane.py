@@ -28,6 +28,7 @@ from .engine_requests import EngineRequests
 from .faults import FaultLog
 from .inputs import Inputs
 from .latency_publisher import LatencyPublisher
+from .model_settings import fit_to_model
 from .run_record import write_run_record
 from .scene_graph_server import SceneGraphServer
 from .settings import NodeSettings
@@ -63,7 +64,10 @@ class DataPlane:
         if settings.num_threads:
             torch.set_num_threads(settings.num_threads)
         model = create_model(settings.model_name, **settings.model_options)
-        self.runtime = Runtime(settings.runtime, model, self._on_target, wake)
+        config, note = fit_to_model(settings.runtime, model.spec)
+        if note:
+            node.get_logger().info(note)
+        self.runtime = Runtime(config, model, self._on_target, wake)
         self.requests = EngineRequests(self.runtime)
         scene.configure(settings.memory, self.runtime, settings.runtime.engine.max_text_tokens)
         # Entities last: nothing above leaves any behind when it fails.

@@ -30,7 +30,14 @@ PARAMETERS: tuple[ParameterSpec, ...] = (
                   'For tick_node: name of the node whose chunks it plays, and in whose name it '
                   'publishes and serves', fixed=True),
 
-    ParameterSpec('model.name', 'tiny', 'Model by name'),
+    ParameterSpec('model.name', 'tiny', 'Model by name, where there is no checkpoint'),
+    ParameterSpec('model.checkpoint', '',
+                  'Folder of a pi0.5, pi0 or SmolVLA checkpoint; empty: a model by name. It must '
+                  'fit cameras and joints, and says sizes, scope and steps itself'),
+    ParameterSpec('model.adapter', '',
+                  'Folder in the format of PEFT with a LoRA for text alone; empty: none'),
+    ParameterSpec('model.camera_map', [''],
+                  "Pairs camera=key where a camera has another name than the checkpoint's key"),
     ParameterSpec('model.device', 'auto', 'auto (a GPU where there is one), cpu, cuda or cuda:N'),
     ParameterSpec('model.dtype', 'float32',
                   'Type of weights and KV cache', choices=('float32', 'bfloat16')),

@@ -15,10 +15,10 @@ from ..engine.scheduler import SchedulerConfig
 from ..memory.scene_grammar import SceneFormat
 from ..memory.scene_graph import GraphRules
 from ..memory.vocabulary import load_vocabulary, SceneVocabulary
-from ..models import model_names, ModelOptions
 from ..runtime.runtime import Publish, RuntimeConfig
 from ..runtime.sensor_hub import SensorConfig
 from .actuator_groups import actuator_groups, ActuatorGroup
+from .model_settings import model_choice
 from .parameter_spec import Value
 from .parameters import ParameterError
 from .tick_settings import (
@@ -69,7 +69,7 @@ class NodeSettings:
     groups: tuple[ActuatorGroup, ...]
     image_transport: str
     future_tolerance_s: float
-    model_name: str
+    model_name: str  # or the folder of a checkpoint
     model_options: dict[str, Any]
     num_threads: int
     record_file: str  # empty: none
@@ -92,14 +92,7 @@ def make_settings(values: Mapping[str, Value]) -> NodeSettings:
     joints = names(reader, 'joints')
     for camera in names(reader, 'cameras'):
         _check_topic(camera)
-    options = _model_options(reader, len(joints))
-    name = reader['model.name']
-    if name not in model_names():
-        raise ParameterError(f'model.name: expected one of {", ".join(model_names())}, got {name}')
-    try:
-        ModelOptions(**options)
-    except ValueError as error:
-        raise ParameterError(f'model.{error}') from error
+    name, options = model_choice(reader, len(joints))
     try:
         return NodeSettings(
             joints=joints, groups=actuator_groups(reader, joints),
@@ -130,13 +123,6 @@ def _fields(reader: Mapping[str, Any], group: str, cls: type[Any], **more: Any) 
     given = {name: reader[f'{group}.{name}'] for name in cls.__dataclass_fields__
              if f'{group}.{name}' in reader}
     return cls(**given, **more)
-
-
-def _model_options(reader: Mapping[str, Any], num_joints: int) -> dict[str, Any]:
-    options = {name: reader[f'model.{name}'] for name in (
-        'device', 'dtype', 'seed', 'image_px', 'action_dt_s', 'prefix_scope', 'num_kv_heads',
-        'num_denoising_steps')}
-    return {**options, 'num_cameras': len(names(reader, 'cameras')), 'num_joints': num_joints}
 
 
 def _runtime(reader: Mapping[str, Any], num_joints: int) -> RuntimeConfig:
