@@ -12,7 +12,7 @@ from .errors import QueryTooSlow, StoreDamaged, StoreUnavailable
 from .schema import migrate, MIGRATIONS
 
 PAGE_BYTES = 4_096
-MIN_STORE_BYTES = 4 << 20
+MIN_STORE_BYTES = 8 << 20
 _STEPS_PER_CHECK = 2_000  # virtual machine steps between two looks at the clock: well below 1 ms
 
 

@@ -50,6 +50,15 @@ class Retention:
         """Whether the file is close to what it may have."""
         return self.used_pages > HIGH_WATER * self._rules.max_pages
 
+    def make_room(self) -> bool:
+        """Let go of the oldest because a write found no room; False where there was nothing to do.
+
+        :raises sqlite3.Error: the batch at hand was rolled back, those before it hold.
+        """
+        before = self.counts.num_by_size
+        self._by_size(LOW_WATER)
+        return self.counts.num_by_size > before
+
     def apply(self) -> None:
         """Let go of what is too old, then of what is too much.
 
@@ -57,7 +66,7 @@ class Retention:
         """
         self._by_age()
         if self.is_due_by_size:
-            self._by_size()
+            self._by_size(LOW_WATER)
         self._drop_old_observations()
         self._connection.execute("INSERT INTO words (words, rank) VALUES ('merge', 64)")
         self._connection.execute(f'PRAGMA incremental_vacuum({BATCH})').fetchall()
@@ -77,9 +86,9 @@ class Retention:
                 if len(batch) < BATCH:
                     break
 
-    def _by_size(self) -> None:
+    def _by_size(self, level: float) -> None:
         for kind in (EntryKind.CHUNK, None):
-            while self.used_pages > LOW_WATER * self._rules.max_pages:
+            while self.used_pages > level * self._rules.max_pages:
                 batch = [row[0] for row in self._oldest(kind)]
                 if not batch:
                     break

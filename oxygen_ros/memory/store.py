@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+import os
 from pathlib import Path
 import sqlite3
 
@@ -70,7 +71,8 @@ class EpisodicStore:
     def write(self, notes: Sequence[Note]) -> None:
         """Write notes in one transaction: all of them, or none.
 
-        :raises StoreUnavailable: nothing was written; the same notes may be written later.
+        :raises StoreUnavailable: nothing was written; the same notes may be written later, or, if
+            they are more than the file has room for, in parts.
         :raises StoreDamaged: the file is malformed.
         :raises ValueError: one of the notes cannot be stored, whatever the disk.
         """
@@ -79,14 +81,18 @@ class EpisodicStore:
             try:
                 self._write(notes)
             except sqlite3.OperationalError as error:
-                if 'full' not in str(error):
+                if 'full' not in str(error) or not self._can_make_room():
                     raise
-                # Full by our own limit is ours to mend; a full disk fails again and is reported.
-                self._retention.apply()
                 self._write(notes)
             self._num_writes += 1
             if self._num_writes % RETENTION_EVERY == 0 or self._retention.is_due_by_size:
                 self._retention.apply()
+
+    def _can_make_room(self) -> bool:
+        # Full by our own limit is ours to mend. A full disk is no reason to let go of anything.
+        disk = os.statvfs(self.path.parent)
+        return (disk.f_bavail * disk.f_frsize > self.rules.journal_bytes
+                and self._retention.make_room())
 
     def _check_place(self) -> None:
         # SQLite would go on writing to a file that nobody can find any more.

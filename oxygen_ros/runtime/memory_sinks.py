@@ -14,7 +14,7 @@ from ..memory.store import EpisodicStore
 from .drop_queue import DropQueue
 
 Item = TypeVar('Item')
-BATCH = 64  # items written in one transaction
+BATCH = 32  # items written in one transaction
 REOPEN_AFTER = 3  # failures in a row
 NUM_PRIORITIES = 4
 
@@ -141,10 +141,12 @@ class Sink(Generic[Item]):
         return True
 
     def _write(self, target: Target[Item]) -> None:
+        # After a failure one by one: what is too much for the room there is may fit in parts.
+        num = 1 if self._num_failures else len(self._pending)
         try:
-            target.write(self._pending)
-            self._num_written += len(self._pending)
-            self._pending = []
+            target.write(self._pending[:num])
+            self._num_written += num
+            del self._pending[:num]
         except (MemoryFault, OSError):
             raise
         except Exception:  # noqa: B902, BLE001 alone, each shows whether it is the bad one

@@ -1,15 +1,19 @@
 """The store lets go of the old and the too much, and nothing else."""
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from memory_notes import chunk, known, provenance, said, scene, SECOND, START, told, with_place
 import numpy as np
+import pytest
 
 from oxygen_ros.memory.connection import MIN_STORE_BYTES, StoreRules
+from oxygen_ros.memory.errors import StoreUnavailable
 from oxygen_ros.memory.query import MemoryQuery
 from oxygen_ros.memory.reader import MemoryReader
 from oxygen_ros.memory.records import EntryKind, PlaceNote
+from oxygen_ros.memory.retention import Retention
 from oxygen_ros.memory.store import EpisodicStore, store_bytes
 
 
@@ -85,9 +89,9 @@ def test_all_files_together_stay_below_the_limit(tmp_path: Path) -> None:
     reader = MemoryReader(path)  # an open reader must not let the log grow without end
     most = 0
     for number in range(1, 500):
-        objects = [known(16 * number + index, number, 'cup', 'red', position=(1., 2., index / 9),
-                         box=(index, index, 9, 9)) for index in range(16)]
-        store.write([with_place(scene(number, *objects), *[0.5] * 256),
+        objects = [known(6 * number + index, number, 'cup', 'red', position=(1., 2., index / 9),
+                         box=(index, index, 9, 9)) for index in range(6)]
+        store.write([with_place(scene(number, *objects), *[0.5] * 4_096),
                      said(number, f'word{number} ' * 60), chunk(number)])
         most = max(most, store_bytes(path))
         if number % 50 == 0:
@@ -102,4 +106,43 @@ def test_all_files_together_stay_below_the_limit(tmp_path: Path) -> None:
     assert reader.find(MemoryQuery(words='word4', limit=1)).entries  # as the start of a word
     assert reader.check() == 'ok'
     reader.close()
+    store.close()
+
+
+def test_a_batch_that_finds_no_room_makes_some_or_fits_in_parts(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / 'memory.db'
+    store = EpisodicStore(path, StoreRules(max_bytes=MIN_STORE_BYTES), started_ns=START)
+    monkeypatch.setattr(Retention, 'is_due_by_size', False)  # nothing is let go in time
+    number = 0
+    for _ in range(30):
+        batch = [said(number + index, f'{number + index} ' * 600) for index in range(60)]
+        number += 60
+        store.write(batch)
+    assert store.stats().retention.num_by_size > 0
+    assert kept(path)[0] == number - 1
+    most = store.stats().num_entries['utterance']
+    with pytest.raises(StoreUnavailable, match='full'):
+        store.write([said(number + index, f'{number + index} ' * 600) for index in range(1_500)])
+    store.write([said(number, 'a small one')])
+    assert kept(path)[0] == number
+    assert store.stats().num_entries['utterance'] > most / 2
+    store.close()
+
+
+def test_a_full_disk_is_no_reason_to_let_go(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / 'memory.db'
+    store = EpisodicStore(path, StoreRules(max_bytes=MIN_STORE_BYTES), started_ns=START)
+    monkeypatch.setattr(Retention, 'is_due_by_size', False)
+    monkeypatch.setattr('oxygen_ros.memory.store.os.statvfs', lambda _: os.statvfs_result(
+        (4_096, 4_096, 10**6, 0, 0, 0, 0, 0, 0, 255)))
+    number = 0
+    with pytest.raises(StoreUnavailable, match='full'):
+        while True:
+            store.write([said(number + index, f'{number} ' * 600) for index in range(50)])
+            number += 50
+    stats = store.stats()
+    assert stats.num_entries == {'utterance': number}
+    assert stats.retention.num_by_size == 0
     store.close()
