@@ -21,6 +21,8 @@ COMMANDS = {
     'report': ('oxygen_ros.report.command', 'a page of plots from a recording or a benchmark'),
     'parity': ('oxygen_ros.commands.parity', 'compare a checkpoint with its original'),
     'plan': ('oxygen_ros.commands.plan', 'estimate memory, times and cost on a board'),
+    'replay': ('oxygen_ros.commands.replay',
+               'play a recording against the node, exactly repeatable or in real time'),
     'top': ('oxygen_ros.rqt.top_command', 'watch latency in a terminal'),
 }
 

@@ -53,6 +53,10 @@ class Children:
                     f'{name}: expected to run until the end, ended with status {status}'
                 )
 
+    def status(self, name: str) -> int | None:
+        """Return the exit status of the one started under a name; None: it runs."""
+        return dict(self._processes)[name].poll()
+
     def stop(self) -> None:
         """End all, the last started first."""
         for _, process in reversed(self._processes):

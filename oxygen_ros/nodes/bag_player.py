@@ -28,6 +28,7 @@ PARAMETERS = (
     ParameterSpec('rate', 1.0, 'Pace, in times of the recorded one', '', 0.01, 100.0),
     ParameterSpec('loop', False, 'Play it again and again'),
     ParameterSpec('start_offset', 0.0, 'Where in the recording to begin', 's', 0.0, 1e6),
+    ParameterSpec('remap', [''], 'Recorded topics taken for others, each as /recorded:=/other'),
 )
 
 _MAX_PAUSE_S = 1.0  # between the end of a run and the next
@@ -50,7 +51,7 @@ class BagPlayer(Node):
         if not path:
             raise OxygenError('bag: expected the path of a recording, got nothing')
         self.done: Future[None] = Future()
-        self._bag = open_bag(path)
+        self._bag = open_bag(path, _remapping(settings['remap']))
         layout = discover(self._bag)
         if not layout.topics:
             raise BagError(path, 'cameras or joint states', f'only {set(layout.ignored.values())}')
@@ -152,6 +153,13 @@ class BagPlayer(Node):
             earlier = message
         if earlier is not None:
             self._publish(earlier)
+
+
+def _remapping(texts: list[str]) -> dict[str, str]:
+    pairs = [text.split(':=') for text in texts if text]
+    if any(len(pair) != 2 or not all(pair) for pair in pairs):
+        raise OxygenError(f'remap: expected items like /recorded:=/other, got {texts}')
+    return {recorded: other for recorded, other in pairs}
 
 
 def _pause_s(layout: BagLayout) -> float:

@@ -1,7 +1,7 @@
 """Recordings made by rosbag2: whole, split, compressed, without metadata, damaged."""
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 import heapq
@@ -37,8 +37,9 @@ class Bag:
     """
 
     def __init__(self, path: Path, storages: list[Storage], container: Container,
-                 stack: ExitStack) -> None:
+                 stack: ExitStack, remap: Mapping[str, str]) -> None:
         self.path = path
+        self._remap = remap
         self.notes = list(container.notes)  # odd, but nothing is lost by it
         self._storages = sorted(storages, key=lambda storage: storage.start_ns)
         self._damage = container.damage
@@ -56,7 +57,13 @@ class Bag:
                 counts[key] = counts.get(key, 0) + topic.count
             else:
                 others.add(form)
-        self.topics = tuple(Topic(*key, count) for key, count in sorted(counts.items()))
+        names = {name: remap.get(name, name) for name, _ in counts}
+        if len(set(names.values())) < len(names):
+            raise BagError(path, 'a remapping that keeps topics apart', dict(remap))
+        self._recorded_as = {new: name for name, new in names.items()}
+        self.topics = tuple(sorted((Topic(names[name], msgtype, count)
+                                    for (name, msgtype), count in counts.items()),
+                                   key=lambda topic: (topic.name, topic.msgtype)))
         if others and not counts:
             raise BagError(path, 'messages serialised as cdr', ', '.join(sorted(others)))
         if others:
@@ -109,8 +116,8 @@ class Bag:
         :param topics: only these; None: all.
         :param start_ns: only what was recorded then or later (ROS time).
         """
-        readable = frozenset(topic.name for topic in self.topics)
-        wanted = readable if topics is None else readable & frozenset(topics)
+        wanted = frozenset(recorded for name, recorded in self._recorded_as.items()
+                           if topics is None or name in topics)
         for group in self._groups():
             streams = [storage.messages(wanted, start_ns) for storage in group]
             for message in heapq.merge(*streams, key=lambda message: message.stamp_ns):
@@ -119,7 +126,8 @@ class Bag:
                     if whole is None:
                         continue
                     message = whole
-                yield message
+                name = self._remap.get(message.topic)
+                yield message if name is None else message._replace(topic=name)
 
     def deserialize(self, message: BagMessage) -> Any:
         """Return a dataclass with the message's fields; arrays are ndarrays.
@@ -179,11 +187,12 @@ class Bag:
         return message._replace(data=data)
 
 
-def open_bag(path: str | Path) -> Bag:
+def open_bag(path: str | Path, remap: Mapping[str, str] | None = None) -> Bag:
     """Open a recording: a folder or a single storage file, MCAP or SQLite, compressed or not.
 
     A file that is damaged gives what lies before (or around) the damage.
 
+    :param remap: other names for topics, by the recorded one.
     :raises BagError: it is not there, is not a recording, or nothing of it can be read.
     """
     path = Path(path)
@@ -206,7 +215,7 @@ def open_bag(path: str | Path) -> Bag:
         if not storages:
             raise failures[0]
         container.damage.extend(str(failure) for failure in failures)
-        return Bag(path, storages, container, stack)
+        return Bag(path, storages, container, stack, remap or {})
     except BaseException as error:
         stack.close()
         if isinstance(error, OSError):

@@ -1,0 +1,84 @@
+"""The client of a replay in real time: brings the node up, asks, and records what it publishes."""
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+import functools
+import time
+from typing import Any
+
+import rclpy
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from std_msgs.msg import String
+
+from oxygen_ros.action import Dialogue
+from oxygen_ros.msg import ActionChunk, LatencyReport, SceneGraph, Target
+
+from ..nodes.node_driver import NodeDriver
+from ..replay.output_types import output_types
+from ..replay.recorder import OutputRecorder
+
+_LATCHED = DurabilityPolicy.TRANSIENT_LOCAL
+_TOPICS: tuple[tuple[str, Any, str, QoSProfile], ...] = (
+    ('target', Target, 'oxygen_ros/msg/Target', QoSProfile(depth=100)),
+    ('action_chunk', ActionChunk, 'oxygen_ros/msg/ActionChunk', QoSProfile(depth=100)),
+    ('scene_graph', SceneGraph, 'oxygen_ros/msg/SceneGraph',
+     QoSProfile(depth=10, durability=_LATCHED)),
+    ('utterance', String, 'std_msgs/msg/String', QoSProfile(depth=10)),
+    ('latency', LatencyReport, 'oxygen_ros/msg/LatencyReport', QoSProfile(depth=10)),
+)
+
+
+class ReplayRecorder(NodeDriver):
+    """Takes what the node publishes as bytes; one thread, which spins while it waits.
+
+    :param check: raises when the node has ended.
+    :param questions: (time since the start in s, text) of dialogue goals.
+    :param recorder: None: only count.
+    """
+
+    def __init__(self, check: Callable[[], None], questions: Sequence[tuple[float, str]],
+                 recorder: OutputRecorder | None) -> None:
+        super().__init__('oxygen_replay', check)
+        self.counts: Counter[str] = Counter()
+        self._questions = sorted(questions)
+        self._recorder = recorder
+        for name, kind, msgtype, qos in _TOPICS:
+            take = functools.partial(self._take, name, msgtype)
+            self.create_subscription(kind, f'oxygen/{name}', take, qos, raw=True)
+
+    def _arm(self) -> None:
+        """Leave it disarmed: a recording must not drive a robot that listens."""
+
+    def wait_for_images(self, cameras: Sequence[str], is_playing: Callable[[], bool]) -> None:
+        """Spin until the player is there, or has come to its end already."""
+        self.wait(lambda: all(map(self._is_published, cameras)) or not is_playing(),
+                  'the recording to be played')
+
+    def play(self, is_playing: Callable[[], bool], duration_s: float | None,
+             progress: Callable[[float], None]) -> None:
+        """Ask and record until the recording or the duration ends.
+
+        :param progress: told the seconds that have passed.
+        """
+        start_s = time.monotonic()
+        while is_playing():
+            passed_s = time.monotonic() - start_s
+            if duration_s is not None and passed_s >= duration_s:
+                break
+            self._check()
+            while self._questions and self._questions[0][0] <= passed_s:
+                self._dialogue.send_goal_async(Dialogue.Goal(prompt=self._questions.pop(0)[1]))
+            rclpy.spin_once(self, timeout_sec=0.05)
+            progress(passed_s)
+
+    def _take(self, name: str, msgtype: str, data: bytes) -> None:
+        self.counts[name] += 1
+        if self._recorder is None:
+            return
+        # The middleware's buffer may be longer than the message; written anew it has no spare
+        # bytes, at which strict readers stop.
+        types = output_types()
+        exact = types.serialize_cdr(types.deserialize_cdr(data, msgtype), msgtype)
+        now_ns = self.get_clock().now().nanoseconds
+        self._recorder.write_bytes(now_ns, f'/oxygen/{name}', msgtype, exact)
