@@ -5,6 +5,7 @@ That text and adapter leave actions bit-equal is shown in models/test_checkpoint
 from __future__ import annotations
 
 from pathlib import Path
+import sys
 from typing import Any
 
 import pytest
@@ -16,7 +17,12 @@ from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from rig import CAMERAS, DOMAIN, JOINTS, NodeProcess, overrides, Rig
 
+sys.path.insert(0, str(Path(__file__).parents[1] / 'models'))
+from checkpoints import adapter_folder
+
+from oxygen_ros.demo.checkpoint import CheckpointInputs
 from oxygen_ros.models.checkpoint import load_checkpoint
+from oxygen_ros.models.errors import CheckpointError
 from oxygen_ros.models.make_checkpoint import small_config, write_checkpoint
 from oxygen_ros.models.vla_config import Family
 from oxygen_ros.msg import ActionChunk, SceneGraph
@@ -40,7 +46,8 @@ def test_chunks_words_and_scene_graphs_come_from_the_checkpoint(folder: Path) ->
     pairs = ','.join(f'{camera}={key}' for camera, key in zip(CAMERAS, KEYS, strict=True))
     rig = Rig()
     node = NodeProcess(model__checkpoint=str(folder), model__camera_map=f'[{pairs}]',
-                       memory__period_s='1.0', action__mode='per_tick')
+                       model__adapter=str(adapter_folder()), memory__period_s='1.0',
+                       action__mode='per_tick')
     try:
         rig.listen(ActionChunk, 'oxygen/action_chunk')
         rig.listen(SceneGraph, 'oxygen/scene_graph', LATCHED)
@@ -59,6 +66,16 @@ def test_chunks_words_and_scene_graphs_come_from_the_checkpoint(folder: Path) ->
     passes = [chunk.provenance.observation_id for chunk in chunks]
     assert len(set(passes)) == len(passes)
     assert output.count('action.mode: chunked and not per_tick') == 1
+
+
+def test_the_demo_binds_a_recordings_cameras_by_name_or_in_order(folder: Path) -> None:
+    inputs = CheckpointInputs(folder)
+    assert (inputs.cameras, len(inputs.joints)) == (KEYS, len(JOINTS))
+    assert inputs.bind(('wrist', 'front'), JOINTS) == (('front', 'wrist'), ())
+    assert inputs.bind(('wrist',), JOINTS) == (('wrist',), ())
+    assert inputs.bind(('a', 'b', 'c'), JOINTS) == (('a', 'b'), ('a=front', 'b=wrist'))
+    with pytest.raises(CheckpointError, match='joints: expected 3 for the state, got 1'):
+        inputs.bind(KEYS, ('one',))
 
 
 def configure(**parameters: Any) -> tuple[TransitionCallbackReturn, list[str]]:
