@@ -67,10 +67,9 @@ class PrefixWork:
         self._num_tokens = (len(observation.frames) * runner.spec.tokens_per_image
                             + len(prompt_tokens))
         self._positions = runner.positions(0, self._num_tokens)
-        self._plan = runner.plan([Span(num_tokens=self._num_tokens, prefix_block=0,
-                                       prefix_tokens=0,
-                                 block_table=tuple(builder.block_table), num_own=0,
-                                 mask=MaskKind.BIDIRECTIONAL)])
+        self._plan = runner.plan([Span(
+            num_tokens=self._num_tokens, prefix_block=0, prefix_tokens=0,
+            block_table=builder.block_table, num_own=0, mask=MaskKind.BIDIRECTIONAL)])
         self._attend = runner.attend(self._plan)
 
     @property

@@ -40,10 +40,10 @@ class PromptWork:
         self._done = False
         prefix = context.prefix
         self._positions = runner.positions(prefix.num_tokens, len(tokens))
-        self._plan = runner.plan([Span(num_tokens=len(tokens), prefix_block=prefix.first_block,
-                                 prefix_tokens=prefix.num_tokens,
-                                 block_table=context.writable_blocks(len(tokens)), num_own=0,
-                                 mask=MaskKind.CAUSAL)])
+        self._plan = runner.plan([Span(
+            num_tokens=len(tokens), prefix_block=prefix.first_block,
+            prefix_tokens=prefix.num_tokens, block_table=context.writable_blocks(len(tokens)),
+            num_own=0, mask=MaskKind.CAUSAL)])
         self._attend = runner.attend(self._plan)
 
     @property
