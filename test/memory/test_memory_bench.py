@@ -43,5 +43,5 @@ def test_a_hundred_thousand_objects_are_asked_in_time() -> None:
     assert all(gate['holds'] for gate in others), others
     assert max(times['cpu_p99_ms'] for times in figures['queries'].values()) < QUERY_LIMIT_MS
     # With more at work than there are cores, waiting for one says nothing about the store.
-    if psutil.getloadavg()[0] <= psutil.cpu_count():
+    if psutil.getloadavg()[0] <= (psutil.cpu_count() or 1):
         assert on_the_clock['holds'], on_the_clock
