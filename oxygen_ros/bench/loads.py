@@ -35,8 +35,8 @@ class Load:
 LOADS = (
     Load('idle', 0, 0.0, 112, 112, 10.0),
     Load('dialogue1', 1, 0.0, 112, 112, 10.0),
-    Load('dialogue4_scene', 4, 1.0, 112, 112, 10.0),
-    Load('dialogue4_scene_cameras', 4, 1.0, 640, 480, 30.0),
+    Load('dialogue4_scene', 4, 2.0, 112, 112, 10.0),
+    Load('dialogue4_scene_cameras', 4, 2.0, 640, 480, 30.0),
 )
 CAMERAS = ('front', 'left', 'right', 'top')
 JOINTS = tuple(f'joint_{index}' for index in range(7))

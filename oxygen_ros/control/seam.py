@@ -77,7 +77,7 @@ class Seam:
         :returns: 0 to 1
         """
         elapsed_ns = t_ns - self._fade_start_ns
-        if elapsed_ns >= self._fade_ns:
+        if not self._fade_ns or elapsed_ns >= self._fade_ns:
             return 1.0
         return max(elapsed_ns / self._fade_ns, 0.0)
 

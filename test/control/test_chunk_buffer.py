@@ -32,6 +32,13 @@ def test_interpolation_agrees_with_numpy(offset_ns):
     assert buffer.sample(START_NS + offset_ns).values[0] == pytest.approx(expected, abs=1e-12)
 
 
+def test_a_second_chunk_seen_at_the_same_time_is_played_at_once():
+    buffer = filled([0.0, 1.0, 2.0])
+    assert value_at(buffer, 0) == 0.0
+    buffer.add(make_chunk(2, START_NS + 10 * MS, [5.0, 6.0]))
+    assert value_at(buffer, 0) == 5.0
+
+
 def test_before_step_0_the_target_rests_at_step_0_and_after_the_last_there_is_none():
     buffer = filled([3.0, 4.0])
     assert value_at(buffer, -50) == 3.0
