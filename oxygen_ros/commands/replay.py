@@ -110,7 +110,7 @@ def _run_deterministic(args: argparse.Namespace, parameters: dict[str, object],
     from ..replay.comparison import compare, rows_of
     from ..replay.deterministic import Replay
     from ..replay.golden import read_golden, write_summary
-    from ..replay.layout import discover
+    from ..replay.layout import discover_cameras
     from ..replay.recorder import OutputRecorder
     from .replay_progress import progress_bar
     from .replay_settings import replay_settings
@@ -118,7 +118,7 @@ def _run_deterministic(args: argparse.Namespace, parameters: dict[str, object],
     golden = None if args.compare is None else read_golden(args.compare)
     with ExitStack() as stack:
         bag = stack.enter_context(open_bag(args.bag, remap))
-        layout = discover(bag)
+        layout = discover_cameras(bag)
         settings = replay_settings(
             layout, parameters, questions=questions, scene_period=args.scene_period,
             start=args.start, duration=args.duration)

@@ -11,8 +11,8 @@ from typing import Any
 
 from ..demo.processes import Children
 from ..errors import OxygenError
-from ..replay.bag import Bag, BagError, open_bag
-from ..replay.layout import BagLayout, discover
+from ..replay.bag import Bag, open_bag
+from ..replay.layout import BagLayout, discover_cameras
 from .replay_progress import progress_bar
 from .replay_settings import replay_settings
 
@@ -24,9 +24,7 @@ def replay_live(args: argparse.Namespace, parameters: Mapping[str, object],
     :raises OxygenError: the recording cannot be played, or the node does not start.
     """
     with open_bag(args.bag, remap) as bag:
-        layout = discover(bag)
-        if not layout.cameras:
-            raise BagError(args.bag, 'a recording with images', 'none')
+        layout = discover_cameras(bag)
         # Refused here in one line, not by the node in its log.
         replay_settings(layout, parameters, questions=questions, start=args.start)
         for _ in bag.messages():  # some damage shows only while reading

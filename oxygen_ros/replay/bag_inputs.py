@@ -9,7 +9,7 @@ import numpy as np
 
 from ..ingest import decode_compressed, decode_image, ImageError, JointMapper, JointStateError
 from ..runtime.sensor_hub import SensorHub
-from ..types import CameraFrame, RobotState
+from ..types import CameraFrame, Observation, RobotState
 from .bag import Bag, BagError, BagMessage
 from .layout import BagLayout
 from .restamp import StampShift
@@ -26,6 +26,19 @@ class InputCounts:
     refused: int = 0  # no image or state could be made of it
     skipped: int = 0  # the stamp of the image before it, or an older one
     newest_problem: str = ''
+
+
+class BagSensors(SensorHub):
+    """A sensor hub that knows which observation it gave last."""
+
+    newest_id = 0
+
+    def observation(self, now_ns: int) -> Observation | None:
+        """Return a new observation, or None."""
+        observation = super().observation(now_ns)
+        if observation is not None:
+            self.newest_id = observation.observation_id
+        return observation
 
 
 class BagInputs:
@@ -75,6 +88,17 @@ class BagInputs:
             return
         counts.used += used
         counts.skipped += not used
+
+    def put_earlier_instruction(self) -> None:
+        """Take the last instruction before the start: what was said there still holds."""
+        topic = self._layout.instruction_topic
+        earlier = None
+        for message in self._bag.messages({topic}) if topic else ():
+            if message.stamp_ns >= self._start_ns:
+                break
+            earlier = message
+        if earlier is not None:
+            self.put(earlier)
 
     def problems(self) -> list[str]:
         """Return a line for each topic of which messages were refused."""

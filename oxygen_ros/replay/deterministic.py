@@ -13,17 +13,9 @@ from ..engine.engine import Engine, EngineEvent
 from ..engine.model import VLAModel
 from ..models import create_model
 from ..runtime.runtime import TICK_LEAD_NS
-from ..runtime.sensor_hub import SensorHub
-from ..types import (
-    ActionChunk,
-    Observation,
-    SamplingParams,
-    TaskType,
-    TextDelta,
-    TextResult,
-)
+from ..types import ActionChunk, SamplingParams, TaskType, TextDelta, TextResult
 from .bag import Bag, BagError
-from .bag_inputs import BagInputs
+from .bag_inputs import BagInputs, BagSensors
 from .cost_table import COST_NS
 from .layout import BagLayout
 from .output_messages import (
@@ -42,33 +34,18 @@ from .world import Periodic, ReplayClock, World
 TAIL_NS = 5_000_000_000  # after the end, for answers that are under way
 
 
-class _Sensors(SensorHub):
-    """A sensor hub that knows which observation it gave last."""
-
-    newest_id = 0
-
-    def observation(self, now_ns: int) -> Observation | None:
-        observation = super().observation(now_ns)
-        if observation is not None:
-            self.newest_id = observation.observation_id
-        return observation
-
-
 class Replay:
-    """One replay; make it, `run` it once.
+    """One replay of a recording that has images; make it, `run` it once.
 
     Decoding of images and the tick take no time; units of work take what `COST_NS` says.
 
     :param model: in place of the one that the settings name.
-    :raises BagError: the recording has no images, or is shorter than the start.
+    :raises BagError: the recording is shorter than the start.
     :raises ValueError: the settings cannot be met by this model.
     """
 
     def __init__(self, bag: Bag, layout: BagLayout, settings: ReplaySettings,
                  model: VLAModel | None = None) -> None:
-        if not layout.cameras:
-            raise BagError(bag.path, 'a recording with images',
-                           f'only {", ".join(sorted({topic.msgtype for topic in bag.topics}))}')
         if settings.start_s > bag.duration_s:
             raise BagError(bag.path, f'more than {settings.start_s:g} s, where to start',
                            f'{bag.duration_s:.1f} s')
@@ -84,7 +61,7 @@ class Replay:
         self._num_requests = 0
         runtime = settings.runtime
         model = model or create_model(settings.model_name, **settings.model_options)
-        self.sensors = _Sensors(runtime.sensors)
+        self.sensors = BagSensors(runtime.sensors)
         tick = runtime.tick
         self._buffer = ChunkBuffer(tick.num_joints, tick.period_ns, round(runtime.blend_s * 1e9))
         self._tick = ControlTick(tick, runtime.limits, self._buffer, Arming())
@@ -114,7 +91,7 @@ class Replay:
         """
         self._sinks = sinks
         world, clock, result = self._world, self._clock, self._result
-        self._put_earlier_instruction()
+        self.inputs.put_earlier_instruction()
         world.pass_to(0)
         while clock.now_ns() <= world.end_ns:
             self._cycle()
@@ -155,17 +132,6 @@ class Replay:
         return World(messages, self.start_ns, end_ns, self.inputs.put, [
             *questions, Periodic(scene_ns, scene_ns, self._on_scene_due),
             Periodic(period_ns, period_ns, self._on_tick)])
-
-    def _put_earlier_instruction(self) -> None:
-        # What was said before the start still holds there.
-        topic = self._layout.instruction_topic
-        earlier = None
-        for message in self._bag.messages({topic}) if topic and self.settings.start_s else ():
-            if message.stamp_ns >= self.start_ns:
-                break
-            earlier = message
-        if earlier is not None:
-            self.inputs.put(earlier)
 
     def _on_tick(self, number: int, deadline_ns: int) -> None:
         decision = self._tick.decide(number, deadline_ns, self.sensors.newest_state())

@@ -113,6 +113,19 @@ def discover(bag: Bag) -> BagLayout:
         ignored={topic.name: topic.msgtype for topic in bag.topics if topic.name not in played})
 
 
+def discover_cameras(bag: Bag) -> BagLayout:
+    """Find the cameras, joints and instruction of a recording that has images.
+
+    :raises BagError: there are no messages, or no images.
+    """
+    layout = discover(bag)
+    if not layout.cameras:
+        raise BagError(bag.path, 'a recording with images',
+                       f'only {", ".join(sorted(set(layout.ignored.values())))}'
+                       if layout.ignored else 'none')
+    return layout
+
+
 def _choose(images: Iterable[Topic]) -> dict[str, Topic]:
     """One topic for each camera, by the camera's name."""
     cameras: dict[str, Topic] = {}
