@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     show.add_argument('--observation', type=int, metavar='ID')
     show.add_argument('--chunk', type=int, metavar='ID')
     show.add_argument('--kind', default='')
-    show.add_argument('--run', type=int, metavar='SEGMENT',
+    show.add_argument('--run', dest='begin', type=int, metavar='SEGMENT',
                       help='only the run that began with this segment')
     export = command('export', 'Write all records as a table.')
     export.add_argument('--csv', required=True, metavar='OUT', help='file to write; - for stdout')
@@ -124,7 +124,7 @@ def _show(arguments: argparse.Namespace, files: list[Path], key: bytes | None) -
     found = False
     for run, fields in find_records(files, key, observation_id=arguments.observation,
                                     chunk_id=arguments.chunk, kind=arguments.kind):
-        if arguments.run in (None, run):
+        if arguments.begin in (None, run):
             found = True
             print(json.dumps({'run': run, **fields}, ensure_ascii=False))
     if not found:

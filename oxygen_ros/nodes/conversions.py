@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Mapping
 import math
 from typing import Any
 
@@ -46,16 +47,21 @@ def chunk_msg(chunk: ActionChunk, joints: list[str]) -> msg.ActionChunk:
         provenance=provenance_msg(chunk.provenance))
 
 
-def scene_msg(scene: SceneUpdate) -> msg.SceneGraph:
-    """Return a scene graph."""
+def scene_msg(scene: SceneUpdate, verdicts: Mapping[int, str] | None = None) -> msg.SceneGraph:
+    """Return a scene graph.
+
+    :param verdicts: what the facts say of each object, by id; None: there are no facts.
+    """
+    verdicts = verdicts or {}
     return msg.SceneGraph(
         header=Header(stamp=stamp_of(scene.stamp_ns)), update_id=scene.update_id,
-        nodes=[_node_msg(scene_object) for scene_object in scene.objects],
+        nodes=[node_msg(known, verdicts.get(known.object_id, '')) for known in scene.objects],
         edges=[_edge_msg(relation) for relation in scene.relations],
         provenance=provenance_msg(scene.provenance))
 
 
-def _node_msg(scene_object: SceneObject) -> msg.SceneNode:
+def node_msg(scene_object: SceneObject, verdict: str = '') -> msg.SceneNode:
+    """Return an object of the scene graph."""
     pose = PoseStamped()
     if scene_object.position_m is not None:
         pose.header.stamp = stamp_of(scene_object.last_seen_ns)
@@ -68,7 +74,7 @@ def _node_msg(scene_object: SceneObject) -> msg.SceneNode:
         camera=scene_object.camera, pose=pose,
         box_px=np.array(scene_object.box_px or _NO_BOX, dtype=np.float32),
         first_seen=stamp_of(scene_object.first_seen_ns),
-        last_seen=stamp_of(scene_object.last_seen_ns),
+        last_seen=stamp_of(scene_object.last_seen_ns), verdict=verdict,
         provenance=provenance_msg(scene_object.provenance))
 
 

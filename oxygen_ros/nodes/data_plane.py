@@ -28,7 +28,10 @@ from .engine_requests import EngineRequests
 from .faults import FaultLog
 from .inputs import Inputs
 from .latency_publisher import LatencyPublisher
+from .memory_queries import MemoryQueries
 from .model_settings import fit_to_model
+from .parameters import read_all
+from .run_memory import RunMemory
 from .run_record import write_run_record
 from .scene_graph_server import SceneGraphServer
 from .settings import NodeSettings
@@ -51,11 +54,11 @@ class DataPlane:
     """
 
     def __init__(self, node: Node, settings: NodeSettings, dialogue: DialogueServer,
-                 scene: SceneGraphServer, faults: FaultLog, wake: Callable[[], None]) -> None:
-        self.settings = settings
-        self._node = node
+                 scene: SceneGraphServer, queries: MemoryQueries, faults: FaultLog,
+                 wake: Callable[[], None]) -> None:
+        self.settings, self._node = settings, node
         self._dialogue = dialogue
-        self._scene = scene
+        self._scene, self._queries = scene, queries
         self._faults = faults
         self._joints = list(settings.joints)
         self._clock = ClockBridge(node.get_clock())
@@ -70,6 +73,8 @@ class DataPlane:
         self.runtime = Runtime(config, model, self._on_target, wake)
         self.requests = EngineRequests(self.runtime)
         scene.configure(settings.memory, self.runtime, settings.runtime.engine.max_text_tokens)
+        self._memory = RunMemory(settings.records, settings.memory.scene_format.vocabulary,
+                                 self.runtime, self._clock, faults)
         # Entities last: nothing above leaves any behind when it fails.
         self._inputs = Inputs(
             node, settings, self.runtime.sensors, self._clock, self._on_instruction,
@@ -84,6 +89,7 @@ class DataPlane:
         self._diagnostics = DiagnosticsPublisher(node, model.spec.name, self._clock)
         self._add_diagnostics()
         self._timers = self._create_timers()
+        queries.configure(settings.records.store_file, settings.records.recall_tokens)
         # The clock forgets a callback whose handle is dropped.
         self._jump_handle = node.get_clock().create_jump_callback(
             _TIME_JUMP, post_callback=self._faults.guard('time jump', self._on_clock_jump))
@@ -104,7 +110,7 @@ class DataPlane:
                                                       limits))
         add('joint states', tasks.joints_task(self._node, runtime, self._inputs))
         add('engine', tasks.engine_task(self._node, runtime, self._inputs, limits, self._faults))
-        add('memory', tasks.memory_task(runtime, self._scene))
+        add('memory', tasks.memory_task(runtime, self._scene, self._memory))
         add('dialogue', tasks.dialogue_task(self._dialogue, self.requests))
         add('model', tasks.model_task(runtime))
 
@@ -136,8 +142,9 @@ class DataPlane:
         self._latency.restart()
         self._inputs.ingest.start()
         self.runtime.activate()
-        self._dialogue.start(self.requests, self.settings.dialogue)
-        self._scene.start(self.requests)
+        self._memory.start(read_all(self._node))
+        self._dialogue.start(self.requests, self.settings.dialogue, self._memory)
+        self._scene.start(self.requests, self._memory)
         self._is_started = True
 
     def stop(self, reason: str = hold_reasons.DEACTIVATED, timeout_s: float = 5.0) -> bool:
@@ -151,6 +158,8 @@ class DataPlane:
         self.runtime.arming.disarm()
         self.drain()
         self.requests.fail_all('the engine has stopped')
+        if not self._memory.stop(reason):
+            self._node.get_logger().error('memory: not all was written before the end')
         if was_active and self.settings.record_file:
             try:
                 write_run_record(self.settings.record_file, self.runtime, self._inputs.ingest)
@@ -170,6 +179,7 @@ class DataPlane:
         self._latency.destroy()
         self._diagnostics.destroy()
         self._scene.cleanup()
+        self._queries.cleanup()
 
     def reconfigure(self, settings: NodeSettings) -> None:
         """Use settings of which only live ones differ."""
@@ -180,6 +190,7 @@ class DataPlane:
             if self.targets is not None:
                 self.targets.statistics.max_observation_age_ns = tick.max_observation_age_ns
         self._dialogue.reconfigure(settings.dialogue)
+        self._memory.parameters(read_all(self._node))
 
     # Events.
 
@@ -193,6 +204,7 @@ class DataPlane:
         for event in self.runtime.drain():
             if isinstance(event, ActionChunk):
                 self._chunks.publish(chunk_msg(event, self._joints))
+                self._memory.chunk(event)
             else:
                 text.append(event)
         self.requests.dispatch(text)
@@ -207,20 +219,22 @@ class DataPlane:
             return
         if self.runtime.engine_thread.failed:
             self.requests.fail_all('the engine has failed')
+        self._memory.watch()
         self._latency.publish()
 
     def _on_instruction(self, instruction: str) -> None:
-        problem = self.set_instruction(instruction)
+        problem = self.set_instruction(instruction, 'topic instruction')
         if problem:
             self._node.get_logger().warning(problem, throttle_duration_sec=5.0)
 
-    def set_instruction(self, instruction: str) -> str:
+    def set_instruction(self, instruction: str, source: str) -> str:
         """Hand an instruction to the engine; return why it is refused, or nothing."""
         limit = self.settings.dialogue.max_prompt_bytes
         size = len(instruction.encode())
         if size > limit:
             return f'instruction: expected at most {limit} bytes, got {size}'
         self.runtime.set_instruction(instruction)
+        self._memory.instruction(instruction, source)
         return ''
 
     def _on_time_jump(self, camera: str) -> None:

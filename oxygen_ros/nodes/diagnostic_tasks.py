@@ -14,6 +14,8 @@ from .endpoints import num_publishers, publisher_problems
 from .engine_requests import EngineRequests
 from .faults import FaultLog
 from .inputs import Inputs
+from .record_diagnostics import writer_findings
+from .run_memory import RunMemory
 from .scene_graph_server import SceneGraphServer
 from .settings import DiagnosticLimits
 
@@ -136,12 +138,12 @@ def engine_task(node: Node, runtime: Runtime, inputs: Inputs, limits: Limits,
     return task
 
 
-def memory_task(runtime: Runtime, scene: SceneGraphServer) -> Task:
-    """Look at the KV cache and at the scene graph."""
+def memory_task(runtime: Runtime, scene: SceneGraphServer, memory: RunMemory) -> Task:
+    """Look at the KV cache, at the scene graph, and at what is written to disk."""
     def task() -> tuple[list[Finding], Figures]:
         report = runtime.memory_report()
         counts = scene.counts
-        findings: list[Finding] = []
+        findings, written = writer_findings(memory.status)
         if counts.failed > counts.merged:
             findings.append((WARN, f'scene graph: {counts.failed} updates failed, '
                                    f'last: {counts.newest_problem}'))
@@ -151,7 +153,7 @@ def memory_task(runtime: Runtime, scene: SceneGraphServer) -> Task:
             ('KV isolated (bytes)', report.bytes_isolated),
             ('live prefixes', len(report.prefix_readers)), ('objects', scene.num_objects),
             ('scene updates', counts.merged), ('scene updates failed', counts.failed),
-            ('scene updates skipped', counts.skipped)]
+            ('scene updates skipped', counts.skipped), *written]
 
     return task
 

@@ -8,6 +8,7 @@ from typing import Any
 from rclpy.action.server import ServerGoalHandle
 from rclpy.task import Future
 
+from ..memory.recall import Recollection
 from ..types import SamplingParams, TextResult
 from .utterances import UtteranceStream
 
@@ -24,6 +25,8 @@ class Goal:
     text: str = ''
     num_tokens: int = 0
     told_tokens: int = 0  # of the newest feedback
+    recollection: Recollection = field(default_factory=lambda: Recollection(''))
+    verdict: str = ''  # what the facts say of the answer
     utterances: UtteranceStream = field(default_factory=UtteranceStream)
 
 

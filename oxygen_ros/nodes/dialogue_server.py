@@ -21,6 +21,8 @@ from .dialogue_goal import DialogueCounts, Goal
 from .endpoints import make_publisher
 from .engine_requests import EngineRequests
 from .faults import FaultLog
+from .memory_queries import MemoryQueries
+from .run_memory import RunMemory
 from .settings import DialogueSettings
 
 _NOT_ACTIVE = 'expected an active node, got one that is not'
@@ -34,13 +36,17 @@ class DialogueServer:
     a goal is taken and aborted, for a plain rejection could not say why.
 
     :param result_timeout_s: how long results are kept.
+    :param queries: where what is remembered of a question is looked for.
     """
 
-    def __init__(self, node: Node, result_timeout_s: int, faults: FaultLog) -> None:
+    def __init__(self, node: Node, result_timeout_s: int, faults: FaultLog,
+                 queries: MemoryQueries) -> None:
         self.counts = DialogueCounts()
+        self._queries = queries
         self._faults = faults
         self._requests: EngineRequests | None = None
         self._settings: DialogueSettings | None = None
+        self._memory: RunMemory | None = None
         self._running: list[Goal] = []
         self._waiting: deque[Goal] = deque()
         self._utterances = make_publisher(node, String, '~/utterance', 10)
@@ -58,9 +64,10 @@ class DialogueServer:
         """Goals that wait for their turn."""
         return len(self._waiting)
 
-    def start(self, requests: EngineRequests, settings: DialogueSettings) -> None:
+    def start(self, requests: EngineRequests, settings: DialogueSettings,
+              memory: RunMemory) -> None:
         """Take goals from now on."""
-        self._requests, self._settings = requests, settings
+        self._requests, self._settings, self._memory = requests, settings, memory
 
     def reconfigure(self, settings: DialogueSettings) -> None:
         """Use other settings from the next goal on."""
@@ -82,6 +89,7 @@ class DialogueServer:
         goal = Goal(handle, Future(), time.monotonic_ns())
         self.counts.accepted += 1
         try:
+            await self._remember(goal)
             self._begin(goal)
         except Exception as error:  # noqa: B902, BLE001 the goal's end must be told, whatever it is
             self._faults.note('dialogue', error)
@@ -94,6 +102,16 @@ class DialogueServer:
         except Exception as error:  # noqa: B902, BLE001 likewise; the server aborts what is open
             self._faults.note('dialogue', error)
             return Dialogue.Result(finish_reason=FinishReason.ERROR.value, message=str(error))
+
+    async def _remember(self, goal: Goal) -> None:
+        """Look for what is remembered of the question; an answer is owed without it too."""
+        settings, memory = self._settings, self._memory
+        if self._requests is None or settings is None or memory is None or self._read(
+                goal, settings):
+            return  # refused below
+        assert goal.sampling is not None
+        goal.recollection = await self._queries.recall(
+            goal.handle.request.prompt, goal.sampling, memory)
 
     def _begin(self, goal: Goal) -> None:
         settings = self._settings
@@ -149,7 +167,7 @@ class DialogueServer:
     def _submit(self, goal: Goal, requests: EngineRequests) -> None:
         assert goal.sampling is not None
         goal.request_id = requests.submit(
-            TaskType.DIALOGUE, goal.handle.request.prompt, goal.sampling,
+            TaskType.DIALOGUE, goal.recollection.text + goal.handle.request.prompt, goal.sampling,
             on_result=lambda result: self._on_result(goal, result),
             on_delta=lambda delta: self._on_delta(goal, delta))
         self._running.append(goal)
@@ -181,6 +199,9 @@ class DialogueServer:
         self._forget(goal)
         for sentence in goal.utterances.finish():
             self._utterances.publish(String(data=sentence))
+        if self._memory is not None:
+            goal.verdict = self._memory.utterance(
+                result, goal.handle.request.prompt, goal.recollection.cited)
         goal.done.set_result(result)
         settings = self._settings
         while (self._requests is not None and settings is not None and self._waiting
@@ -223,4 +244,6 @@ class DialogueServer:
         return Dialogue.Result(
             text=result.text, finish_reason=reason.value, message=result.message,
             num_tokens=len(result.tokens), time_to_first_token_s=ttft_s,
-            provenance=provenance_msg(result.provenance))
+            provenance=provenance_msg(result.provenance),
+            citations=[entry.citation for entry in goal.recollection.entries],
+            verdict=goal.verdict)

@@ -19,6 +19,7 @@ from .data_plane import DataPlane
 from .dialogue_server import DialogueServer
 from .faults import FaultLog
 from .lifecycle_process import run_lifecycle_node
+from .memory_queries import MemoryQueries
 from .parameters import declare_all, merged, read_all, refusal
 from .scene_graph_server import SceneGraphServer
 from .services import Services
@@ -44,8 +45,10 @@ class OxygenNode(LifecycleNode):
         self._faults = FaultLog(self.get_logger())
         declare_all(self)
         self._settings = make_settings(read_all(self))
+        self._queries = MemoryQueries(self, self._faults)
         self._dialogue = DialogueServer(
-            self, int(self.get_parameter('dialogue.result_timeout_s').value), self._faults)
+            self, int(self.get_parameter('dialogue.result_timeout_s').value), self._faults,
+            self._queries)
         self._scene = SceneGraphServer(self, self._faults)
         self._quick_services = Services(  # not `_services`: rclpy keeps its own under that name
             self, lambda: self.runtime, self._set_instruction, self._faults)
@@ -81,7 +84,7 @@ class OxygenNode(LifecycleNode):
         start_s = time.monotonic()
         try:
             self._plane = DataPlane(self, self._settings, self._dialogue, self._scene,
-                                    self._faults, self._wake)
+                                    self._queries, self._faults, self._wake)
         except (OxygenError, ValueError, OSError) as error:
             logger.error(f'configure: {error}')
             return TransitionCallbackReturn.FAILURE
@@ -175,7 +178,7 @@ class OxygenNode(LifecycleNode):
     def _set_instruction(self, instruction: str) -> str:
         if self._plane is None:
             return 'expected a configured node, got an unconfigured one'
-        return self._plane.set_instruction(instruction)
+        return self._plane.set_instruction(instruction, 'service set_instruction')
 
     # Parameters.
 

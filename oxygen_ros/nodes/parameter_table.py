@@ -200,6 +200,34 @@ PARAMETERS: tuple[ParameterSpec, ...] = (
                   high=1000),
     ParameterSpec('memory.max_objects', 256, 'Objects remembered', low=1, high=100_000),
     ParameterSpec('memory.max_relations', 512, 'Relations remembered', low=1, high=100_000),
+    ParameterSpec('memory.temperature', 1.0,
+                  'Sampling temperature of an update, each with a seed of its own; 0: greedy, of '
+                  'which random weights make an empty graph', low=0.0, high=10.0),
+    ParameterSpec('memory.store_file', '',
+                  'SQLite file of what was seen, said and told; empty: nothing is kept on disk'),
+    ParameterSpec('memory.retention_bytes', 268_435_456,
+                  'Largest size of all files of the store together', 'bytes', 8_388_608,
+                  1_099_511_627_776),
+    ParameterSpec('memory.retention_age_s', 2_592_000.0,
+                  'Entries of the store older than this before the newest are let go of', 's', 1.0,
+                  3_153_600_000.0),
+    ParameterSpec('memory.retention_chunk_age_s', 3_600.0,
+                  'The same for summaries of action chunks', 's', 1.0, 3_153_600_000.0),
+    ParameterSpec('memory.recall_tokens', 96,
+                  'Most tokens of what is remembered in the prompt of a dialogue, where there is '
+                  'a store; 0: none', 'tokens', 0, 100_000),
+    ParameterSpec('memory.facts_file', '',
+                  'YAML file of facts that answers and objects are checked against; empty: they '
+                  'are not checked'),
+
+    ParameterSpec('audit.file', '',
+                  "Folder of the audit log's files, audit-*.jsonl; empty: no log is kept"),
+    ParameterSpec('audit.fsync', 'interval',
+                  'When the disk must have the log: after each write, each interval, or when the '
+                  'system likes', choices=('always', 'interval', 'never')),
+    ParameterSpec('audit.fsync_interval_s', 1.0, 'That interval', 's', 0.01, 3_600.0),
+    ParameterSpec('audit.key_file', '',
+                  'File with the key of a keyed log (HMAC); empty: plain hashes'),
 
     ParameterSpec('diagnostics.max_jitter_p99_ms', 2.0,
                   'Tick lateness above which actuation is warned of (99th percentile of a '

@@ -25,6 +25,7 @@ from .endpoints import make_publisher
 from .engine_requests import EngineRequests
 from .faults import FaultLog
 from .markers import scene_markers
+from .run_memory import RunMemory
 from .settings import MemorySettings
 
 # A service that is called again and again must not fill the engine's queue.
@@ -69,6 +70,9 @@ class SceneGraphServer:
         self._settings: MemorySettings | None = None
         self._grammar: SceneGrammar | None = None
         self._graph: SceneGraph | None = None
+        self._memory: RunMemory | None = None
+        self._verdicts: dict[int, str] = {}  # by object id
+        self._num_asked = 0  # the seed of the newest request
         self._background_id: int | None = None
         latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         self._publisher = make_publisher(node, msg.SceneGraph, '~/scene_graph', latched)
@@ -87,15 +91,17 @@ class SceneGraphServer:
         self._grammar = compile_grammar(settings, runtime.model, max_tokens)
         self._graph = SceneGraph(settings.scene_format.vocabulary, settings.rules)
         self._settings, self._runtime = settings, runtime
+        self._verdicts = {}
 
     def cleanup(self) -> None:
         """Forget everything."""
         self._grammar = self._graph = self._settings = self._runtime = None
 
-    def start(self, requests: EngineRequests) -> None:
+    def start(self, requests: EngineRequests, memory: RunMemory) -> None:
         """Ask the engine from now on."""
-        self._requests = requests
+        self._requests, self._memory = requests, memory
         self._background_id = None
+        self._num_asked = 0
 
     def stop(self) -> None:
         """Ask no more; the engine ends what is under way."""
@@ -118,9 +124,11 @@ class SceneGraphServer:
 
     def _ask(self, requests: EngineRequests, done: Future[tuple[SceneUpdate | None, str]]) -> int:
         assert self._settings is not None and self._grammar is not None
+        self._num_asked += 1
         return requests.submit(
             TaskType.SCENE_GRAPH, self._settings.prompt,
-            SamplingParams(max_tokens=self._grammar.max_tokens),
+            SamplingParams(self._grammar.max_tokens, self._settings.temperature,
+                           seed=self._num_asked),
             on_result=lambda result: self._on_result(result, done),
             constraint=self._grammar.constraint())
 
@@ -153,7 +161,9 @@ class SceneGraphServer:
         scene = parse_scene(result.text, settings.scene_format, sizes)
         update = graph.update(scene, result.provenance, result.provenance.stamp_ns)
         self.counts.merged += 1
-        self._publisher.publish(scene_msg(update))
+        if self._memory is not None:
+            self._verdicts = self._memory.scene(update, result.text)
+        self._publisher.publish(scene_msg(update, self._verdicts))
         self._markers.publish(scene_markers(update))
         return update, ''
 
@@ -175,7 +185,8 @@ class SceneGraphServer:
                 assert outcome is not None
                 update, response.message = outcome
                 if update is not None:
-                    response.success, response.graph = True, scene_msg(update)
+                    response.success = True
+                    response.graph = scene_msg(update, self._verdicts)
         except Exception as error:  # noqa: B902, BLE001 a service answers
             self._faults.note('update_scene_graph', error)
             response.message = f'{type(error).__name__}: {error}'
@@ -186,5 +197,6 @@ class SceneGraphServer:
         if self._graph is None or self._graph.counts.num_updates == 0:
             response.message = 'expected at least one update so far, got none'
             return response
-        response.success, response.graph = True, scene_msg(self._graph.current())
+        response.success = True
+        response.graph = scene_msg(self._graph.current(), self._verdicts)
         return response

@@ -21,6 +21,7 @@ from .actuator_groups import actuator_groups, ActuatorGroup
 from .model_settings import model_choice
 from .parameter_spec import Value
 from .parameters import ParameterError
+from .record_settings import record_settings, RecordSettings
 from .tick_settings import (
     ActuationLimits,
     joint_limits,
@@ -51,6 +52,7 @@ class MemorySettings:
     prompt: str
     scene_format: SceneFormat
     rules: GraphRules
+    temperature: float  # 0: greedy
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,7 @@ class NodeSettings:
     runtime: RuntimeConfig
     dialogue: DialogueSettings
     memory: MemorySettings
+    records: RecordSettings
     diagnostics: DiagnosticLimits
 
     def has_limits_of(self, other: NodeSettings) -> bool:
@@ -102,6 +105,7 @@ def make_settings(values: Mapping[str, Value]) -> NodeSettings:
             num_threads=reader['engine.num_threads'], record_file=reader['record_file'],
             runtime=_runtime(reader, len(joints)),
             dialogue=_fields(reader, 'dialogue', DialogueSettings), memory=_memory(reader),
+            records=record_settings(reader),
             diagnostics=DiagnosticLimits(
                 reader['diagnostics.max_jitter_p99_ms'], reader['diagnostics.max_held_ratio'],
                 reader['diagnostics.min_camera_rate_hz'], reader['engine.stuck_after_s']))
@@ -161,4 +165,4 @@ def _memory(reader: Mapping[str, Any]) -> MemorySettings:
         names(reader, 'cameras'), reader['memory.max_new_objects'],
         reader['memory.max_new_relations'], reader['memory.max_attributes'], vocabulary)
     return MemorySettings(reader['memory.period_s'], reader['memory.prompt'], scene_format,
-                          _fields(reader, 'memory', GraphRules))
+                          _fields(reader, 'memory', GraphRules), reader['memory.temperature'])

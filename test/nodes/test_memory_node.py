@@ -1,0 +1,159 @@
+"""A run of the node that keeps a store and an audit log; both are then read as a person would."""
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip('rclpy', reason='the node is a ROS node')
+from diagnostic_msgs.msg import DiagnosticArray
+from rclpy.qos import qos_profile_sensor_data
+from rig import CAMERAS, NodeProcess, Rig
+from sensor_msgs.msg import Image
+from std_srvs.srv import SetBool
+
+from oxygen_ros.cli import main
+from oxygen_ros.msg import ActionChunk, Target
+from oxygen_ros.nodes.clocks import ns_of
+from oxygen_ros.srv import GetSceneGraph, QueryMemory, SetInstruction, UpdateSceneGraph
+
+FACTS = 'facts:\n  - {entity: table, attribute: height, value: 0.75, unit: m, source: survey}\n'
+
+
+class Run:
+    """The rig of a running node, and where the node writes to."""
+
+    def __init__(self, folder: Path) -> None:
+        self.audit = folder / 'audit'
+        facts = folder / 'facts.yaml'
+        facts.write_text(FACTS)
+        self.rig = Rig()
+        self.node = NodeProcess(
+            memory__store_file=str(folder / 'memory.db'), audit__file=str(self.audit),
+            memory__facts_file=str(facts), memory__period_s='0.0',
+            max_observation_age_ms='2000.0')
+
+    def query(self, **request: object) -> QueryMemory.Response:
+        """Ask ~/query_memory."""
+        return self.rig.call(QueryMemory, 'oxygen/query_memory', QueryMemory.Request(**request))
+
+    def wait_for_entry(self, **request: object) -> QueryMemory.Response:
+        """Ask until the writer has come to it."""
+        answers: list[QueryMemory.Response] = []
+
+        def found() -> bool:
+            answers.append(self.query(**request))
+            return bool(answers[-1].success and answers[-1].entries)
+
+        self.rig.wait_for(found, f'an entry for {request}')
+        return answers[-1]
+
+
+@pytest.fixture(scope='module')
+def run(tmp_path_factory):
+    run = Run(tmp_path_factory.mktemp('memory'))
+    rig = run.rig
+    for kind, topic in ((Target, 'oxygen/target'), (ActionChunk, 'oxygen/action_chunk'),
+                        (DiagnosticArray, '/diagnostics')):
+        rig.listen(kind, topic)
+    for camera in CAMERAS:
+        rig.listen(Image, f'{camera}/image_raw', qos_profile_sensor_data)
+    try:
+        rig.wait_for(lambda: bool(rig.received['oxygen/action_chunk']), 'a first chunk', 40.0)
+        yield run
+    finally:
+        rig.close()
+        print(run.node.close())
+
+
+def remember(run):
+    """Return the labels of the first update that shows objects."""
+    for _ in range(5):
+        response = run.rig.call(UpdateSceneGraph, 'oxygen/update_scene_graph')
+        assert response.success, response.message
+        if response.graph.nodes:
+            return [node.label for node in response.graph.nodes]
+    raise AssertionError('expected objects within five updates, got none')
+
+
+def test_a_query_by_label_answers_with_provenance_and_verdict(run):
+    label = remember(run)[0]
+    answer = run.wait_for_entry(label=label, kind='object')
+    entry = answer.entries[0]
+    assert entry.citation.startswith('m') and entry.nodes[0].label == label
+    assert entry.verdict == 'unverified'
+    assert entry.provenance.cameras == list(CAMERAS)
+    graph = run.rig.call(GetSceneGraph, 'oxygen/get_scene_graph').graph
+    assert {node.verdict for node in graph.nodes} == {'unverified'}
+
+
+def test_pages_are_bounded_and_a_wrong_query_is_refused(run):
+    remember(run)
+    run.wait_for_entry(kind='object')
+    page = run.query(limit=1)
+    assert len(page.entries) == 1 and page.next_before
+    other = run.query(limit=1, before=page.next_before)
+    assert other.entries[0].citation != page.entries[0].citation
+    assert 'limit' in run.query(limit=101).message
+    assert 'kind' in run.query(kind='secret').message
+    assert 'region' in run.query(frame_id='base', region_low=[1.0]).message
+    hostile = run.query(words='" OR 1=1; DROP TABLE entry; --')
+    assert hostile.success and not hostile.entries
+
+
+def test_what_is_remembered_enters_a_dialogue_and_is_cited(run):
+    instruction = SetInstruction.Request(instruction='bring the teapot')
+    assert run.rig.call(SetInstruction, 'oxygen/set_instruction', instruction).success
+    known = run.wait_for_entry(words='teapot', kind='instruction').entries[0]
+    result = run.rig.wait_for_result(run.rig.ask('Where is the teapot?', max_tokens=8))
+    assert known.citation in result.citations
+    assert result.verdict in ('unverified', '')
+
+
+def test_diagnostics_show_how_writing_goes(run):
+    run.rig.received['/diagnostics'].clear()
+
+    def memory() -> dict[str, str]:
+        return {pair.key: pair.value for message in run.rig.received['/diagnostics']
+                for status in message.status if status.name.endswith('memory')
+                for pair in status.values}
+
+    run.rig.wait_for(lambda: 'audit head' in memory(), 'the figures of the writer')
+    assert int(memory()['store written']) > 0 and memory()['store dropped'] == '0'
+
+
+def test_ten_targets_are_traced_to_the_stamps_of_their_images(run, capsys):
+    """The last test: it ends the node."""
+    rig = run.rig
+    assert rig.call(SetBool, 'oxygen/enable', SetBool.Request(data=True)).success
+    targets = rig.received['oxygen/target']
+
+    def fresh() -> list[Target]:
+        return [target for target in targets if target.chunk_ids and not target.held]
+
+    rig.wait_for(lambda: len(fresh()) >= 10, 'ten targets')
+    rig.spin_for(0.3)  # so that the chunks of the newest of them are on their way to the log
+    chosen = fresh()[:10]
+    run.node.signal(2)
+    status, output = run.node.wait()
+    assert status == 0, output
+    sent = {camera: {ns_of(message.header.stamp)
+                     for message in rig.received[f'{camera}/image_raw']} for camera in CAMERAS}
+    for target in chosen:
+        for chunk_id, observation_id in zip(target.chunk_ids, target.observation_ids):
+            capsys.readouterr()
+            assert main(['audit', 'show', '--chunk', str(chunk_id), str(run.audit)]) == 0
+            record = json.loads(capsys.readouterr().out)
+            assert record['kind'] == 'chunk' and record['prefix_hash']
+            assert record['observation']['id'] == observation_id
+            assert len(record['model_checksum']) == len(record['parameters_hash']) == 64
+            assert record['software'].startswith('oxygen_ros ')
+            assert list(record['observation']['cameras']) == list(CAMERAS)
+            for camera, stamp_ns in record['observation']['cameras'].items():
+                assert stamp_ns in sent[camera]
+    assert main(['audit', 'verify', str(run.audit)]) == 0
+    capsys.readouterr()
+    assert main(['audit', 'show', '--kind', 'mode', str(run.audit)]) == 0
+    modes = [json.loads(line)['body']['mode'] for line in capsys.readouterr().out.splitlines()]
+    assert modes[:2] == ['active', 'disarmed'] and 'armed' in modes and modes[-1] == 'inactive'
