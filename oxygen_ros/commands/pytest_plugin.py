@@ -34,23 +34,18 @@ def run_replay(
     :raises OxygenError: recording, parameters or golden cannot be used.
     :raises AssertionError: the first difference from the golden, with its observation.
     """
-    from ..errors import OxygenError
     from ..replay.bag import open_bag
     from ..replay.comparison import compare, rows_of
-    from ..replay.deterministic import replay_bag
     from ..replay.golden import read_golden
     from ..replay.layout import discover_cameras
-    from .replay_settings import replay_settings
+    from .replay_settings import make_replay, replay_settings
 
     expected = None if golden is None else read_golden(Path(golden))
     with open_bag(bag, remap) as recording:
         layout = discover_cameras(recording)
         settings = replay_settings(layout, parameters, questions=questions,
                                    scene_period=scene_period, start=start, duration=duration)
-        try:
-            result = replay_bag(recording, layout, settings)
-        except ValueError as error:
-            raise OxygenError(str(error)) from error
+        result = make_replay(recording, layout, settings).run()
     if expected is not None:
         found = compare(rows_of(result), expected, tolerance)
         if found is not None:

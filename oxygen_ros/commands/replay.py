@@ -108,12 +108,11 @@ def _run_deterministic(args: argparse.Namespace, parameters: dict[str, object],
                        questions: list[tuple[float, str]], remap: dict[str, str]) -> int:
     from ..replay.bag import open_bag
     from ..replay.comparison import compare, rows_of
-    from ..replay.deterministic import Replay
     from ..replay.golden import read_golden, write_summary
     from ..replay.layout import discover_cameras
     from ..replay.recorder import OutputRecorder
     from .replay_progress import progress_bar
-    from .replay_settings import replay_settings
+    from .replay_settings import make_replay, replay_settings
 
     golden = None if args.compare is None else read_golden(args.compare)
     with ExitStack() as stack:
@@ -122,10 +121,7 @@ def _run_deterministic(args: argparse.Namespace, parameters: dict[str, object],
         settings = replay_settings(
             layout, parameters, questions=questions, scene_period=args.scene_period,
             start=args.start, duration=args.duration)
-        try:
-            replay = Replay(bag, layout, settings)
-        except ValueError as error:
-            raise OxygenError(str(error)) from error
+        replay = make_replay(bag, layout, settings)
         sinks = []
         if args.record is not None:
             recorder = stack.enter_context(OutputRecorder(args.record))

@@ -2,14 +2,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import yaml
 
+from ..engine.model import VLAModel
+from ..models import create_model
+from ..nodes.model_settings import fit_to_model
 from ..nodes.parameter_spec import ParameterSpec, Value
 from ..nodes.parameter_table import PARAMETERS
 from ..nodes.parameters import ParameterError
 from ..nodes.settings import make_settings
+from ..replay.bag import Bag
+from ..replay.deterministic import Replay
 from ..replay.layout import BagLayout
 from ..replay.settings import Question, ReplaySettings, SceneSettings
 
@@ -63,6 +69,21 @@ def replay_settings(
             future_tolerance_s=node.future_tolerance_s, num_threads=node.num_threads,
             questions=tuple(Question(time_s, text) for time_s, text in questions),
             start_s=start, duration_s=duration)
+    except ValueError as error:
+        raise ParameterError(str(error)) from error
+
+
+def make_replay(bag: Bag, layout: BagLayout, settings: ReplaySettings) -> Replay:
+    """Load the model and return a replay that is ready to run.
+
+    :raises BagError: the recording is shorter than the start.
+    :raises ParameterError: the settings cannot be met by this model or recording.
+    """
+    try:
+        model: VLAModel = create_model(settings.model_name, **settings.model_options)
+        # As the node does: a checkpoint says itself when its passes are worth making.
+        runtime, _ = fit_to_model(settings.runtime, model.spec)
+        return Replay(bag, layout, replace(settings, runtime=runtime), model)
     except ValueError as error:
         raise ParameterError(str(error)) from error
 

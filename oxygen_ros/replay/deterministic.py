@@ -11,7 +11,6 @@ from ..control import Arming, ChunkBuffer, ControlTick
 from ..engine.cost_model import TableCostModel
 from ..engine.engine import Engine, EngineEvent
 from ..engine.model import VLAModel
-from ..models import create_model
 from ..runtime.runtime import TICK_LEAD_NS
 from ..types import ActionChunk, SamplingParams, TaskType, TextDelta, TextResult
 from .bag import Bag, BagError
@@ -39,13 +38,13 @@ class Replay:
 
     Decoding of images and the tick take no time; units of work take what `COST_NS` says.
 
-    :param model: in place of the one that the settings name.
+    :param model: the one that the settings name.
     :raises BagError: the recording is shorter than the start.
-    :raises ValueError: the settings cannot be met by this model.
+    :raises ValueError: the settings cannot be met by this model or recording.
     """
 
     def __init__(self, bag: Bag, layout: BagLayout, settings: ReplaySettings,
-                 model: VLAModel | None = None) -> None:
+                 model: VLAModel) -> None:
         if settings.start_s > bag.duration_s:
             raise BagError(bag.path, f'more than {settings.start_s:g} s, where to start',
                            f'{bag.duration_s:.1f} s')
@@ -60,7 +59,6 @@ class Replay:
         self._commands: deque[Callable[[], None]] = deque()
         self._num_requests = 0
         runtime = settings.runtime
-        model = model or create_model(settings.model_name, **settings.model_options)
         self.sensors = BagSensors(runtime.sensors)
         tick = runtime.tick
         self._buffer = ChunkBuffer(tick.num_joints, tick.period_ns, round(runtime.blend_s * 1e9))
@@ -124,6 +122,10 @@ class Replay:
         end_ns = self._bag.end_ns - self.start_ns
         if settings.duration_s is not None:
             end_ns = min(end_ns, round(settings.duration_s * 1e9))
+        for question in settings.questions:
+            if question.time_s * 1e9 > end_ns:
+                raise ValueError(f'question: expected a time up to {end_ns * 1e-9:g} s, which is '
+                                 f'all that is played, got {question.time_s:g}')
         scene_ns = round(settings.scene.period_s * 1e9)
         once_ns = end_ns + 1  # longer than the replay
         questions = [Periodic(round(question.time_s * 1e9), once_ns, self._asker(question.text))
@@ -213,14 +215,3 @@ class Replay:
         self.engine.timeline.clear()
         if len(rows):
             self._give(SCHEDULE, schedule_message(self.sensors.newest_id, rows))
-
-
-def replay_bag(bag: Bag, layout: BagLayout, settings: ReplaySettings,
-               model: VLAModel | None = None) -> ReplayResult:
-    """Play a recording; return all outputs.
-
-    :param model: in place of the one that the settings name.
-    :raises BagError: the recording cannot be played.
-    :raises ValueError: the settings cannot be met.
-    """
-    return Replay(bag, layout, settings, model).run()

@@ -59,6 +59,7 @@ def test_record_compare_and_summary(tmp_path, capsys):
     (['--deterministic', '--set', 'model.seed=one'], 'model.seed: expected a integer'),
     (['--deterministic', '--set', 'kv.block_size=0'], 'kv.block_size: expected'),
     (['--deterministic', '--start', '9'], 'expected more than 9 s'),
+    (['--deterministic', '--ask', '5:What?'], 'question: expected a time up to 0.353 s'),
     (['--deterministic', '--duration', '0'], '--duration: expected above 0'),
 ])
 def test_what_cannot_be_meant_is_refused_in_one_line(tmp_path, capsys, arguments, because):
