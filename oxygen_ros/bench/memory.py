@@ -100,8 +100,8 @@ def measure_queries(path: Path, num_objects: int, num_queries: int,
                     chance: random.Random) -> dict[str, dict[str, float]]:
     """Ask, with an update given to the writer thread before every fifth query.
 
-    `cpu_p99_ms` is what the queries' own thread worked: on a machine that others keep busy it tells
-    what the time on the clock does not.
+    `cpu_p99_ms` is what the queries' own thread worked: on a machine that others keep busy it
+    tells what the time on the clock does not.
     """
     writer = MemoryWriter(lambda run: EpisodicStore(path, resume_run=run), None)
     writer.start()

@@ -54,20 +54,19 @@ def run(quick: bool) -> dict[str, Any]:
     figures['kv'] = _kv()
     _say('three-task cycle, without ROS')
     model = create_model('tiny')
-    figures |= cycle.measure(model, 3 if quick else 20)
+    figures |= cycle.measure(model, 2 if quick else 20)
     full_rounds = []
     for load in LOADS if not quick else LOADS[-1:]:
         figures['tick'][load.name] = {}
         for name in _rows(quick):
             last = load is LOADS[-1]
-            rounds = [
-                _run(name, load, 2 * duration_s if last and name == 'full' else duration_s)
-                for _ in range(num_rounds if last and name == 'full' else 1)
-            ]
+            judged = last and name == 'full'
+            seconds = 2 * duration_s if judged and not quick else duration_s
+            rounds = [_run(name, load, seconds) for _ in range(num_rounds if judged else 1)]
             figures['tick'][load.name][name] = rounds[0]['tick']
             if name == 'full':
                 figures.setdefault('dialogue', {})[load.name] = rounds[0]['dialogue']
-            if last and name == 'full':
+            if judged:
                 full_rounds = rounds
                 figures |= {key: rounds[0][key] for key in ('preempt', 'action', 'ingest')}
     separate_rounds = [
