@@ -57,13 +57,11 @@ class DataPlane:
                  scene: SceneGraphServer, queries: MemoryQueries, faults: FaultLog,
                  wake: Callable[[], None]) -> None:
         self.settings, self._node = settings, node
-        self._dialogue = dialogue
-        self._scene, self._queries = scene, queries
+        self._dialogue, self._scene, self._queries = dialogue, scene, queries
         self._faults = faults
         self._joints = list(settings.joints)
         self._clock = ClockBridge(node.get_clock())
-        self._num_faults_seen = 0
-        self._is_started = False
+        self._num_faults_seen, self._is_started = 0, False
         if settings.num_threads:
             torch.set_num_threads(settings.num_threads)
         model = create_model(settings.model_name, **settings.model_options)
@@ -73,8 +71,9 @@ class DataPlane:
         self.runtime = Runtime(config, model, self._on_target, wake)
         self.requests = EngineRequests(self.runtime)
         scene.configure(settings.memory, self.runtime, settings.runtime.engine.max_text_tokens)
-        self._memory = RunMemory(settings.records, settings.memory.scene_format.vocabulary,
-                                 self.runtime, self._clock, faults)
+        self._memory = dialogue.memory = scene.memory = RunMemory(
+            settings.records, settings.memory.scene_format.vocabulary, self.runtime, self._clock,
+            faults)
         # Entities last: nothing above leaves any behind when it fails.
         self._inputs = Inputs(
             node, settings, self.runtime.sensors, self._clock, self._on_instruction,
@@ -143,8 +142,8 @@ class DataPlane:
         self._inputs.ingest.start()
         self.runtime.activate()
         self._memory.start(read_all(self._node))
-        self._dialogue.start(self.requests, self.settings.dialogue, self._memory)
-        self._scene.start(self.requests, self._memory)
+        self._dialogue.start(self.requests, self.settings.dialogue)
+        self._scene.start(self.requests)
         self._is_started = True
 
     def stop(self, reason: str = hold_reasons.DEACTIVATED, timeout_s: float = 5.0) -> bool:
@@ -178,6 +177,7 @@ class DataPlane:
             self.targets.destroy()
         self._latency.destroy()
         self._diagnostics.destroy()
+        self._dialogue.memory = self._scene.memory = None
         self._scene.cleanup()
         self._queries.cleanup()
 

@@ -46,7 +46,7 @@ class DialogueServer:
         self._faults = faults
         self._requests: EngineRequests | None = None
         self._settings: DialogueSettings | None = None
-        self._memory: RunMemory | None = None
+        self.memory: RunMemory | None = None  # while configured
         self._running: list[Goal] = []
         self._waiting: deque[Goal] = deque()
         self._utterances = make_publisher(node, String, '~/utterance', 10)
@@ -64,10 +64,9 @@ class DialogueServer:
         """Goals that wait for their turn."""
         return len(self._waiting)
 
-    def start(self, requests: EngineRequests, settings: DialogueSettings,
-              memory: RunMemory) -> None:
+    def start(self, requests: EngineRequests, settings: DialogueSettings) -> None:
         """Take goals from now on."""
-        self._requests, self._settings, self._memory = requests, settings, memory
+        self._requests, self._settings = requests, settings
 
     def reconfigure(self, settings: DialogueSettings) -> None:
         """Use other settings from the next goal on."""
@@ -105,7 +104,7 @@ class DialogueServer:
 
     async def _remember(self, goal: Goal) -> None:
         """Look for what is remembered of the question; an answer is owed without it too."""
-        settings, memory = self._settings, self._memory
+        settings, memory = self._settings, self.memory
         if self._requests is None or settings is None or memory is None or self._read(
                 goal, settings):
             return  # refused below
@@ -199,8 +198,8 @@ class DialogueServer:
         self._forget(goal)
         for sentence in goal.utterances.finish():
             self._utterances.publish(String(data=sentence))
-        if self._memory is not None:
-            goal.verdict = self._memory.utterance(
+        if self.memory is not None:
+            goal.verdict = self.memory.utterance(
                 result, goal.handle.request.prompt, goal.recollection.cited)
         goal.done.set_result(result)
         settings = self._settings

@@ -70,7 +70,7 @@ class SceneGraphServer:
         self._settings: MemorySettings | None = None
         self._grammar: SceneGrammar | None = None
         self._graph: SceneGraph | None = None
-        self._memory: RunMemory | None = None
+        self.memory: RunMemory | None = None  # while configured
         self._verdicts: dict[int, str] = {}  # by object id
         self._num_asked = 0  # the seed of the newest request
         self._background_id: int | None = None
@@ -97,9 +97,9 @@ class SceneGraphServer:
         """Forget everything."""
         self._grammar = self._graph = self._settings = self._runtime = None
 
-    def start(self, requests: EngineRequests, memory: RunMemory) -> None:
+    def start(self, requests: EngineRequests) -> None:
         """Ask the engine from now on."""
-        self._requests, self._memory = requests, memory
+        self._requests = requests
         self._background_id = None
         self._num_asked = 0
 
@@ -161,8 +161,8 @@ class SceneGraphServer:
         scene = parse_scene(result.text, settings.scene_format, sizes)
         update = graph.update(scene, result.provenance, result.provenance.stamp_ns)
         self.counts.merged += 1
-        if self._memory is not None:
-            self._verdicts = self._memory.scene(update, result.text)
+        if self.memory is not None:
+            self._verdicts = self.memory.scene(update, result.text)
         self._publisher.publish(scene_msg(update, self._verdicts))
         self._markers.publish(scene_markers(update))
         return update, ''

@@ -103,7 +103,7 @@ def test_an_engine_that_fails_for_good_holds_answers_and_comes_back_with_activat
         update = rig.call(UpdateSceneGraph, 'oxygen/update_scene_graph')
         assert not update.success and 'failed' in update.message
         arrays = rig.received['/diagnostics']
-        rig.wait_for(lambda: any(
+        rig.wait_for(lambda: bool(arrays) and any(
             status.name == 'oxygen: engine' and status.level == DiagnosticStatus.ERROR
             for status in arrays[-1].status), 'the diagnosis')
     rig.node.trigger_deactivate()
