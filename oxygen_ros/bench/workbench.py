@@ -13,7 +13,7 @@ from ..engine.config import EngineConfig
 from ..engine.cost_model import CostModel, TableCostModel
 from ..engine.engine import Engine, EngineEvent
 from ..engine.model import VLAModel
-from ..engine.work import UnitKey, UnitKind
+from ..replay.cost_table import COST_NS
 from ..types import (
     ActionChunk,
     CameraFrame,
@@ -26,20 +26,6 @@ from ..types import (
 
 MS = 1_000_000
 PERIOD_NS = 20 * MS
-
-# Costs of the tiny model's units on one CPU core, rounded: what virtual time charges (size 0:
-# any).
-TABLE = {
-    UnitKey(UnitKind.INGEST, 0): 150_000,
-    UnitKey(UnitKind.VISION, 0): 750_000,
-    UnitKey(UnitKind.PREFILL, 0): 1_350_000,
-    UnitKey(UnitKind.WRITE_KV, 0): 200_000,
-    UnitKey(UnitKind.ACTION_PROMPT, 0): 300_000,
-    UnitKey(UnitKind.TEXT_PREFILL, 0): 300_000,
-    UnitKey(UnitKind.DECODE, 0): 250_000,
-    UnitKey(UnitKind.HEAD, 0): 100_000,
-    UnitKey(UnitKind.DENOISE, 0): 800_000,
-}
 
 
 class SyntheticSensors:
@@ -96,7 +82,7 @@ class SyntheticSensors:
 class Workbench:
     """An engine, its clock and what it gave out.
 
-    :param clock: virtual by default, charged by `TABLE`.
+    :param clock: virtual by default, charged by the replay's cost table.
     """
 
     def __init__(
@@ -120,7 +106,7 @@ class Workbench:
             model,
             config,
             self.clock,
-            TableCostModel(TABLE) if cost_model is None else cost_model,
+            TableCostModel(COST_NS) if cost_model is None else cost_model,
             self.sensors,
             self.events.append,
             lambda: self.on_poll(),
