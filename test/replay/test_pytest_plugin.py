@@ -23,7 +23,6 @@ def test_loading_the_plugin_imports_nothing_heavy():
     assert result.stdout == 'set()\n'
 
 
-@pytest.mark.slow
 def test_the_example_of_the_document_runs(tmp_path):
     document = (ROOT / 'doc' / 'replay.md').read_text()
     example = document.partition('```python\n')[2].partition('```')[0]
