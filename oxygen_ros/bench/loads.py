@@ -59,13 +59,13 @@ def run_node(
     :param cpu: pin the node, and what runs beside it, to this core.
     :param beside: module to run beside the node, with a file for its figures as argument.
     """
-    from ..nodes.load_client import LoadPlan, run_load
+    from ..nodes.clients.load_client import LoadPlan, run_load
 
     with tempfile.TemporaryDirectory() as folder, Children() as children:
         record = Path(folder) / 'run.json'
         children.start(
             'camera source',
-            'oxygen_ros.nodes.camera_source',
+            'oxygen_ros.nodes.sources.camera_source',
             _ros_arguments(
                 {
                     'cameras': list(CAMERAS),

@@ -19,7 +19,7 @@ def run(args: argparse.Namespace) -> int:
     if args.checkpoint is None:
         from ..nodes.transport import use_large_data_transport
         use_large_data_transport()
-        from ..nodes.memory_client import show_memory
+        from ..nodes.clients.memory_client import show_memory
         show_memory(args.timeout)
         return 0
     from ..models.inspect import inspect_checkpoint

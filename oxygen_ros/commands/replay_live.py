@@ -37,7 +37,7 @@ def replay_live(args: argparse.Namespace, parameters: Mapping[str, object],
 def _play(args: argparse.Namespace, layout: BagLayout, parameters: Mapping[str, object],
           questions: Sequence[tuple[float, str]], remap: Mapping[str, str]) -> Mapping[str, int]:
     # Imported after the environment is set: the middleware reads it when it is loaded.
-    from ..nodes.node_driver import run_driver
+    from ..nodes.clients.node_driver import run_driver
     from ..replay.recorder import OutputRecorder
     from .replay_recorder import ReplayRecorder
 
@@ -55,7 +55,7 @@ def _play(args: argparse.Namespace, layout: BagLayout, parameters: Mapping[str, 
 
         def run(driver: ReplayRecorder) -> Mapping[str, int]:
             driver.bring_up(())
-            player.start('player', 'oxygen_ros.nodes.bag_player',
+            player.start('player', 'oxygen_ros.nodes.sources.bag_player',
                          _player_arguments(args, rate, remap))
             driver.wait_for_images(layout.cameras, lambda: _is_playing(player))
             driver.play(lambda: _is_playing(player), duration_s, progress)

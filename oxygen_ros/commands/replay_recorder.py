@@ -14,7 +14,7 @@ from std_msgs.msg import String
 from oxygen_ros.action import Dialogue
 from oxygen_ros.msg import ActionChunk, LatencyReport, SceneGraph, Target
 
-from ..nodes.node_driver import NodeDriver
+from ..nodes.clients.node_driver import NodeDriver
 from ..replay.output_types import output_types
 from ..replay.recorder import OutputRecorder
 

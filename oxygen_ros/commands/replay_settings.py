@@ -9,11 +9,11 @@ import yaml
 
 from ..engine.model import VLAModel
 from ..models import create_model
-from ..nodes.model_settings import fit_to_model
-from ..nodes.parameter_spec import ParameterSpec, Value
-from ..nodes.parameter_table import PARAMETERS
-from ..nodes.parameters import ParameterError
-from ..nodes.settings import make_settings
+from ..nodes.parameters.declare import ParameterError
+from ..nodes.parameters.model_settings import fit_to_model
+from ..nodes.parameters.settings import make_settings
+from ..nodes.parameters.spec import ParameterSpec, Value
+from ..nodes.parameters.table import PARAMETERS
 from ..replay.bag import Bag
 from ..replay.deterministic import Replay
 from ..replay.layout import BagLayout

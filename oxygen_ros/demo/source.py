@@ -62,7 +62,7 @@ def _generated(instruction: str, cameras: tuple[str, ...], joints: tuple[str, ..
         '-p',
         f'instruction:={json.dumps(instruction)}',
     ]
-    return Source('oxygen_ros.nodes.camera_source', arguments, cameras, joints, 'raw')
+    return Source('oxygen_ros.nodes.sources.camera_source', arguments, cameras, joints, 'raw')
 
 
 def _recording(path: Path, loop: bool) -> Source:
@@ -83,5 +83,6 @@ def _recording(path: Path, loop: bool) -> Source:
         f'loop:={str(loop).lower()}',
     ]
     return Source(
-        'oxygen_ros.nodes.bag_player', arguments, layout.cameras, layout.joint_names, 'auto'
+        'oxygen_ros.nodes.sources.bag_player', arguments, layout.cameras, layout.joint_names,
+        'auto',
     )

@@ -17,25 +17,25 @@ from ..control import Decision, hold_reasons
 from ..models import create_model
 from ..runtime.runtime import Publish, Runtime
 from ..types import ActionChunk
-from . import diagnostic_tasks as tasks
-from .actuation_diagnostics import actuation_task, elsewhere_task
+from .actuation.target_publisher import TargetPublisher
 from .clocks import ClockBridge
 from .conversions import chunk_msg
-from .diagnostics import DiagnosticsPublisher
-from .dialogue_server import DialogueServer
 from .endpoints import make_publisher
-from .engine_requests import EngineRequests
 from .faults import FaultLog
-from .inputs import Inputs
-from .latency_publisher import LatencyPublisher
-from .memory_queries import MemoryQueries
-from .model_settings import fit_to_model
-from .parameters import read_all
-from .run_memory import RunMemory
-from .run_record import write_run_record
-from .scene_graph_server import SceneGraphServer
-from .settings import NodeSettings
-from .target_publisher import TargetPublisher
+from .monitoring import diagnostic_tasks as tasks
+from .monitoring.actuation_diagnostics import actuation_task, elsewhere_task
+from .monitoring.diagnostics import DiagnosticsPublisher
+from .monitoring.latency_publisher import LatencyPublisher
+from .parameters.declare import read_all
+from .parameters.model_settings import fit_to_model
+from .parameters.settings import NodeSettings
+from .records.memory_queries import MemoryQueries
+from .records.run_memory import RunMemory
+from .records.run_record import write_run_record
+from .requests.dialogue_server import DialogueServer
+from .requests.engine_requests import EngineRequests
+from .requests.scene_graph_server import SceneGraphServer
+from .sensors.inputs import Inputs
 
 _LATENCY_PERIOD_S = 0.1
 _DIAGNOSTICS_PERIOD_S = 1.0

@@ -14,16 +14,16 @@ from rclpy.parameter import Parameter
 from ..control import hold_reasons
 from ..errors import OxygenError
 from ..runtime.runtime import Publish, Runtime
-from .arming_services import ArmingServices
+from .actuation.arming_services import ArmingServices
 from .data_plane import DataPlane
-from .dialogue_server import DialogueServer
 from .faults import FaultLog
 from .lifecycle_process import run_lifecycle_node
-from .memory_queries import MemoryQueries
-from .parameters import declare_all, merged, read_all, refusal
-from .scene_graph_server import SceneGraphServer
-from .services import Services
-from .settings import make_settings, NodeSettings
+from .parameters.declare import declare_all, merged, read_all, refusal
+from .parameters.settings import make_settings, NodeSettings
+from .records.memory_queries import MemoryQueries
+from .requests.dialogue_server import DialogueServer
+from .requests.scene_graph_server import SceneGraphServer
+from .requests.services import Services
 
 _SHUTDOWN_TIMEOUT_S = 1.5  # of the engine; a process that is told to end has about 3 s in all
 

@@ -15,12 +15,12 @@ from rclpy.parameter import Parameter
 
 from ..control import hold_reasons
 from ..errors import OxygenError
-from .arming_services import ArmingServices
+from .actuation.arming_services import ArmingServices
 from .faults import FaultLog
 from .lifecycle_process import run_lifecycle_node
-from .parameters import declare_all, merged, read_all, refusal
+from .parameters.declare import declare_all, merged, read_all, refusal
+from .parameters.tick_settings import make_tick_settings, TICK_PARAMETERS
 from .tick_plane import TickPlane
-from .tick_settings import make_tick_settings, TICK_PARAMETERS
 
 
 class TickNode(LifecycleNode):

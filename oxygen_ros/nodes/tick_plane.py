@@ -19,15 +19,15 @@ import oxygen_ros.msg as msg
 from ..control import apply_realtime
 from ..runtime.tick_loop import TickLoop
 from ..types import RobotState
-from .actuation_diagnostics import actuation_task, chunks_task
-from .chunk_input import ChunkInput
+from .actuation.chunk_input import ChunkInput
+from .actuation.target_publisher import TargetPublisher
 from .clocks import ClockBridge
-from .diagnostics import DiagnosticsPublisher
 from .endpoints import make_subscription
 from .faults import FaultLog
-from .joint_state_input import JointStateInput
-from .target_publisher import TargetPublisher
-from .tick_settings import ActuationLimits, same_limits, TickSettings
+from .monitoring.actuation_diagnostics import actuation_task, chunks_task
+from .monitoring.diagnostics import DiagnosticsPublisher
+from .parameters.tick_settings import ActuationLimits, same_limits, TickSettings
+from .sensors.joint_state_input import JointStateInput
 
 _DIAGNOSTICS_PERIOD_S = 1.0
 

@@ -67,7 +67,7 @@ class Source:
         environment = dict(os.environ, ROS_DOMAIN_ID=str(_DOMAIN), PYTHONUNBUFFERED='1',
                            ROS_AUTOMATIC_DISCOVERY_RANGE='LOCALHOST')
         self.process = subprocess.Popen(
-            [sys.executable, '-m', f'oxygen_ros.nodes.{module}', '--ros-args', *arguments],
+            [sys.executable, '-m', f'oxygen_ros.nodes.sources.{module}', '--ros-args', *arguments],
             cwd=ROOT, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
     def end(self, *signals):

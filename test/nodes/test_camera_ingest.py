@@ -12,10 +12,10 @@ pytest.importorskip('rclpy', reason='the messages are those of ROS')
 from rclpy.clock import Clock
 from sensor_msgs.msg import CompressedImage, Image, JointState
 
-from oxygen_ros.nodes.camera_ingest import CameraIngest
 from oxygen_ros.nodes.clocks import ClockBridge, ns_of, stamp_of
 from oxygen_ros.nodes.faults import FaultLog
-from oxygen_ros.nodes.joint_state_input import JointStateInput
+from oxygen_ros.nodes.sensors.camera_ingest import CameraIngest
+from oxygen_ros.nodes.sensors.joint_state_input import JointStateInput
 
 SECOND = 1_000_000_000
 TIMEOUT_S = 10.0

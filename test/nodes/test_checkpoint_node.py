@@ -27,7 +27,7 @@ from oxygen_ros.models.make_checkpoint import small_config, write_checkpoint
 from oxygen_ros.models.vla_config import Family
 from oxygen_ros.msg import ActionChunk, SceneGraph
 from oxygen_ros.nodes.oxygen_node import OxygenNode
-from oxygen_ros.nodes.parameters import ParameterError
+from oxygen_ros.nodes.parameters.declare import ParameterError
 
 LATCHED = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 KEYS = ('front', 'wrist')

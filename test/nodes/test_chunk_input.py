@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip('rclpy', reason='chunks come in ROS messages')
 
 from oxygen_ros.control import ChunkBuffer
-from oxygen_ros.nodes.chunk_input import chunk_of, ChunkInput, ChunkMessageError
+from oxygen_ros.nodes.actuation.chunk_input import chunk_of, ChunkInput, ChunkMessageError
 from oxygen_ros.nodes.conversions import chunk_msg
 from oxygen_ros.types import ActionChunk, Provenance
 

@@ -11,11 +11,11 @@ from rclpy.context import Context
 from rclpy.node import Node
 import yaml
 
-from oxygen_ros.nodes.parameter_files import COMMAND, document, params_file
-from oxygen_ros.nodes.parameter_spec import ParameterSpec
-from oxygen_ros.nodes.parameter_table import PARAMETERS
-from oxygen_ros.nodes.parameters import declare_all, ParameterError, read_all
-from oxygen_ros.nodes.settings import make_settings
+from oxygen_ros.nodes.parameters.declare import declare_all, ParameterError, read_all
+from oxygen_ros.nodes.parameters.files import COMMAND, document, params_file
+from oxygen_ros.nodes.parameters.settings import make_settings
+from oxygen_ros.nodes.parameters.spec import ParameterSpec
+from oxygen_ros.nodes.parameters.table import PARAMETERS
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -16,7 +16,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / 'replay'))
 from made_bags import make_bag, picture, Plan, START_NS
 
 from oxygen_ros.ingest import decode_compressed, decode_image
-from oxygen_ros.nodes.generated_scene import MAX_BYTES, render_scene
+from oxygen_ros.nodes.sources.generated_scene import MAX_BYTES, render_scene
 
 SECOND = 1_000_000_000
 TOPICS = {'left/image_raw': Image, 'right/image_raw/compressed': CompressedImage,

@@ -1,5 +1,5 @@
 """Streamed text is cut into sentences that can be spoken, and none of it is lost."""
-from oxygen_ros.nodes.utterances import UtteranceStream
+from oxygen_ros.nodes.requests.utterances import UtteranceStream
 
 
 def test_a_sentence_is_given_out_as_soon_as_it_is_whole():

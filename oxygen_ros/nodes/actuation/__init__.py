@@ -1,0 +1,1 @@
+"""What leaves for the robot: targets by group, and the services that arm it."""

@@ -1,0 +1,137 @@
+"""Driving our node from another process: its lifecycle, its services, and patient waiting for
+both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+import sys
+import time
+from typing import Any, TypeVar
+
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState
+import rclpy
+from rclpy.action import ActionClient
+from rclpy.executors import ExternalShutdownException
+from rclpy.node import Node
+from std_srvs.srv import SetBool
+
+from oxygen_ros.action import Dialogue
+from oxygen_ros.srv import GetMemoryReport
+
+from ...errors import OxygenError
+
+START_TIMEOUT_S = 90.0
+Result = TypeVar('Result')
+
+
+class NodeDriver(Node):
+    """A client of the node named `oxygen`; one thread, which spins while it waits.
+
+    :param check: raises when something that is needed has ended, such as a child process.
+    """
+
+    def __init__(self, name: str, check: Callable[[], None]) -> None:
+        super().__init__(name)
+        self._check = check
+        self._change_state: Any = self.create_client(ChangeState, 'oxygen/change_state')
+        self._enable: Any = self.create_client(SetBool, 'oxygen/enable')
+        self._get_memory_report: Any = self.create_client(
+            GetMemoryReport, 'oxygen/get_memory_report')
+        self._dialogue: Any = ActionClient(self, Dialogue, 'oxygen/dialogue')
+
+    def bring_up(self, cameras: tuple[str, ...]) -> None:
+        """Configure the node, wait until every camera is published, arm it and activate it."""
+        self.say('waiting for the node')
+        self.wait(self._change_state.service_is_ready, 'the node')
+        self.say('configuring: loading the model, allocating, warming up')
+        self.transition(Transition.TRANSITION_CONFIGURE, 'configure')
+        if cameras:
+            self.say('waiting for every camera')
+            self.wait(
+                lambda: all(map(self._is_published, cameras)), 'images of ' + ', '.join(cameras)
+            )
+        self._arm()
+        self.transition(Transition.TRANSITION_ACTIVATE, 'activate')
+
+    def _arm(self) -> None:
+        """Arm it; a separate tick, which starts by itself, may need a moment until it can be."""
+        end_s = time.monotonic() + START_TIMEOUT_S
+        while not (reply := self.call(self._enable, SetBool.Request(data=True), 'enable')).success:
+            if time.monotonic() > end_s:
+                raise OxygenError(f'enable: expected to arm the node, got: {reply.message}')
+            self.spin_for(0.1)
+
+    def take_down(self) -> Any:
+        """Deactivate the node and return its memory report, whose counts are final then."""
+        self.transition(Transition.TRANSITION_DEACTIVATE, 'deactivate')
+        self.spin_for(0.5)  # what was published before the end is still on its way
+        return self.call(self._get_memory_report, GetMemoryReport.Request(), 'get_memory_report')
+
+    def memory_report(self, timeout_s: float) -> Any:
+        """Return the node's answer to get_memory_report."""
+        self.wait(self._get_memory_report.service_is_ready, 'a node named oxygen', timeout_s)
+        return self.call(self._get_memory_report, GetMemoryReport.Request(), 'get_memory_report')
+
+    def _is_published(self, camera: str) -> bool:
+        topics = (f'{camera}/image_raw', f'{camera}/image_raw/compressed')
+        return any(self.count_publishers(topic) for topic in topics)
+
+    def transition(self, transition: int, name: str) -> None:
+        """Change the node's lifecycle state.
+
+        :raises OxygenError: the node refused.
+        """
+        request = ChangeState.Request(transition=Transition(id=transition))
+        if not self.call(self._change_state, request, name).success:
+            raise OxygenError(f'node: expected to {name}, it refused (its log says why)')
+
+    def call(self, client: Any, request: Any, name: str) -> Any:
+        """Call a service and wait for its answer."""
+        self.wait(client.service_is_ready, f'service {name}')
+        future = client.call_async(request)
+        self.wait(future.done, f'an answer to {name}')
+        return future.result()
+
+    def wait(
+        self, done: Callable[[], bool], what: str, timeout_s: float = START_TIMEOUT_S
+    ) -> None:
+        """Spin until `done()`.
+
+        :raises OxygenError: nothing came in time, naming what was waited for.
+        """
+        end_s = time.monotonic() + timeout_s
+        while not done():
+            self._check()
+            if time.monotonic() > end_s:
+                raise OxygenError(f'expected {what} within {timeout_s:.0f} s, got nothing')
+            rclpy.spin_once(self, timeout_sec=0.05)
+
+    def spin_for(self, duration_s: float) -> None:
+        """Take what comes for a while."""
+        end_s = time.monotonic() + duration_s
+        while time.monotonic() < end_s:
+            rclpy.spin_once(self, timeout_sec=0.05)
+
+    def say(self, line: str) -> None:
+        """Show one line of progress."""
+        print(f'{self.get_name()}: {line}', file=sys.stderr, flush=True)
+
+
+def run_driver(make: Callable[[], NodeDriver], run: Callable[[Any], Result]) -> Result:
+    """Make a driver, run it, and leave no context behind.
+
+    :raises KeyboardInterrupt: the process was told to end.
+    """
+    rclpy.init(args=[])
+    try:
+        driver = make()
+        try:
+            return run(driver)
+        finally:
+            driver.destroy_node()
+    except ExternalShutdownException as error:
+        raise KeyboardInterrupt from error
+    finally:
+        rclpy.try_shutdown()

@@ -1,0 +1,1 @@
+"""What the node tells of itself: /diagnostics and ~/latency."""

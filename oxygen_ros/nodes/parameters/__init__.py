@@ -1,0 +1,1 @@
+"""The parameters: one table, declared, read, and made into settings."""

@@ -1,0 +1,77 @@
+"""Writes config/oxygen.yaml and doc/parameters.md from the table of parameters.
+
+    python -m oxygen_ros.nodes.parameters.files
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+import sys
+
+import yaml
+
+from .spec import ParameterSpec
+from .table import PARAMETERS
+
+ROOT = Path(__file__).resolve().parents[3]
+COMMAND = 'python -m oxygen_ros.nodes.parameters.files'
+_INDENT = '  '
+
+
+def _yaml(value: object) -> str:
+    """Return a value as YAML on one line."""
+    text: str = yaml.safe_dump(value, default_flow_style=True, width=10_000, allow_unicode=True)
+    return text.removesuffix('\n').removesuffix('\n...')
+
+
+def _notes(spec: ParameterSpec) -> str:
+    return '; '.join(note for note in (spec.unit, spec.range_text) if note)
+
+
+def params_file(specs: Sequence[ParameterSpec] = PARAMETERS) -> str:
+    """Return a parameter file with every parameter at its default."""
+    lines = ['# Every parameter of oxygen_node at its default, for any node name and namespace.',
+             f'# Written by {COMMAND}; copy it, and keep the lines that you change.',
+             '/**:', f'{_INDENT}ros__parameters:']
+    group = ''
+    for spec in specs:
+        *path, name = spec.name.split('.')
+        depth = 2 + len(path)
+        if path and path[0] != group:
+            group = path[0]
+            lines.append(f'{_INDENT * 2}{group}:')
+        notes = _notes(spec)
+        comment = f'{spec.description}{f" ({notes})" if notes else ""}'
+        indent = _INDENT * depth
+        lines += [f'{indent}# {comment}', f'{indent}{name}: {_yaml(spec.default)}']
+    return '\n'.join(lines) + '\n'
+
+
+def document(specs: Sequence[ParameterSpec] = PARAMETERS) -> str:
+    """Return the table for people."""
+    lines = ['# Parameters of oxygen_node', '',
+             f'Written by `{COMMAND}` from `oxygen_ros/nodes/parameters/`.', '',
+             'Those marked live may be changed at any time (`ros2 param set`); a change is '
+             'checked together with all other values and applied as a whole, or refused with the '
+             'reason. Those marked start are taken at the start of the process. The others may be '
+             'changed while the node is unconfigured.', '',
+             'In a list of names, an empty name stands for none, since ROS has no empty lists of '
+             'a known type.', '',
+             '| name | type | default | unit | range | live | meaning |',
+             '| --- | --- | --- | --- | --- | --- | --- |']
+    for spec in specs:
+        live = 'start' if spec.fixed else 'yes' if spec.live else ''
+        lines.append(f'| `{spec.name}` | {spec.type_name} | `{_yaml(spec.default)}` | {spec.unit} '
+                     f'| {spec.range_text} | {live} | {spec.description} |')
+    return '\n'.join(lines) + '\n'
+
+
+def main() -> int:
+    """Write both files into the checkout."""
+    (ROOT / 'config' / 'oxygen.yaml').write_text(params_file(), encoding='utf-8')
+    (ROOT / 'doc' / 'parameters.md').write_text(document(), encoding='utf-8')
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,51 @@
+"""Between the service ~/query_memory and the store's own queries and entries."""
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from builtin_interfaces.msg import Time
+
+import oxygen_ros.msg as msg
+
+from ...memory.query import MemoryQuery, Region
+from ...memory.reader import MemoryEntry
+from ...memory.records import EntryKind
+from ..clocks import ns_of, stamp_of
+from ..conversions import node_msg, provenance_msg
+
+_DEFAULT_LIMIT = 20
+
+
+def query_of(request: Any) -> MemoryQuery:
+    """Return what is asked for.
+
+    :raises ValueError: names the field, what was expected and what came.
+    """
+    kinds = {kind.name.lower(): kind for kind in EntryKind}
+    if request.kind and request.kind not in kinds:
+        raise ValueError(f'kind: expected one of {", ".join(kinds)}, got {request.kind!r:.80}')
+    region = None
+    if request.frame_id or request.camera or request.region_low or request.region_high:
+        region = Region(tuple(request.region_low), tuple(request.region_high), request.frame_id,
+                        request.camera)
+    return MemoryQuery(
+        words=request.words, kind=kinds.get(request.kind), label=request.label,
+        predicate=request.predicate, other_label=request.other_label, region=region,
+        start_ns=_time(request.start), end_ns=_time(request.end),
+        limit=request.limit or _DEFAULT_LIMIT, before=request.before or None)
+
+
+def _time(stamp: Time) -> int | None:
+    return ns_of(stamp) or None
+
+
+def entry_msg(entry: MemoryEntry) -> msg.MemoryEntry:
+    """Return an entry."""
+    known = entry.scene_object
+    return msg.MemoryEntry(
+        citation=entry.citation, kind=entry.kind.name.lower(), first=stamp_of(entry.first_ns),
+        last=stamp_of(entry.last_ns), text=entry.text,
+        detail=json.dumps(entry.detail, ensure_ascii=False), verdict=entry.verdict, run=entry.run,
+        provenance=provenance_msg(entry.provenance),
+        nodes=[] if known is None else [node_msg(known, entry.verdict)])

@@ -1,0 +1,183 @@
+"""What one run of the node leaves on disk: its notes for the store, its records for the audit log.
+
+Everything is handed on in the executor's thread and written by the writer's own.
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+import hashlib
+import threading
+import time
+
+from ... import __version__
+from ...memory.audit_chain import AuditContext, AuditRecord, read_key
+from ...memory.audit_log import AuditLog
+from ...memory.facts import load_facts
+from ...memory.grounding import flagged, GroundingCheck
+from ...memory.recorder import MemoryRecorder
+from ...memory.records import Note
+from ...memory.store import EpisodicStore
+from ...memory.vocabulary import SceneVocabulary
+from ...runtime.memory_writer import MemoryWriter, WriterStatus
+from ...runtime.runtime import Runtime
+from ...types import ActionChunk, Provenance, SamplingParams, SceneUpdate, TextResult
+from ..clocks import ClockBridge
+from ..faults import FaultLog
+from ..parameters.record_settings import RecordSettings
+
+_NEVER_ON = ('oxygen_engine', 'oxygen_tick')  # names of threads that must not be kept
+_STOP_TIMEOUT_S = 0.8  # a process that is told to end has about 3 s in all
+
+
+def prefix_hash(provenance: Provenance | None) -> str:
+    """Return SHA-256 over what a prefix was computed from: the model, and each camera's image."""
+    if provenance is None:
+        return ''
+    images = zip(provenance.cameras, provenance.camera_stamps_ns)
+    text = '\n'.join([provenance.model_checksum, *(f'{name} {stamp}' for name, stamp in images)])
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+class RunMemory:
+    """Records what happens, where the settings name a store or an audit log.
+
+    Belongs to the executor's thread. Made at configure; each activation is a run of its own.
+
+    :raises ValueError: the facts or the key cannot be read.
+    """
+
+    def __init__(self, settings: RecordSettings, vocabulary: SceneVocabulary, runtime: Runtime,
+                 clock: ClockBridge, faults: FaultLog) -> None:
+        self._settings = settings
+        self._runtime = runtime
+        self._clock = clock
+        self._faults = faults
+        self._key = read_key(settings.audit_key_file) if settings.audit_key_file else None
+        self._check: GroundingCheck | None = None
+        if settings.facts_file:
+            self._check = GroundingCheck(load_facts(settings.facts_file), vocabulary)
+        self._writer: MemoryWriter | None = None
+        self._recorder: MemoryRecorder | None = None
+        self._status: WriterStatus | None = None
+        self._mode = ''
+        self._num_callback_faults = self._num_engine_faults = 0
+
+    def now_ns(self) -> int:
+        """Return ROS time."""
+        return time.monotonic_ns() + self._clock.offset_ns()
+
+    def count_tokens(self, text: str) -> int:
+        """Return the tokens that a text takes in a prompt; any thread."""
+        return len(self._runtime.model.text_prompt(text))
+
+    def text_room(self, prompt: str, sampling: SamplingParams) -> int:
+        """Return the tokens that a request leaves free for what is remembered."""
+        return (self._runtime.config.engine.max_text_tokens - sampling.max_tokens
+                - self.count_tokens(prompt))
+
+    # Life.
+
+    def start(self, parameters: Mapping[str, object]) -> None:
+        """Begin a run; its first record is the parameter set."""
+        settings = self._settings
+        if not settings.store_file and not settings.audit_folder:
+            return
+        self._writer = MemoryWriter(self._open_store if settings.store_file else None,
+                                    self._open_audit if settings.audit_folder else None)
+        self._writer.start()
+        self._recorder = MemoryRecorder(self._put, AuditContext(
+            self._runtime.model.checksum, software=f'oxygen_ros {__version__}'))
+        self._mode = ''
+        self._num_callback_faults = self._faults.counts.total()
+        self._num_engine_faults = self._runtime.engine_thread.num_faults
+        self.parameters(parameters)
+        self._recorder.mode('active', self.now_ns())
+        self.watch()
+
+    def stop(self, reason: str) -> bool:
+        """Write what waits and end the run; False: something was left."""
+        writer, recorder = self._writer, self._recorder
+        if writer is None or recorder is None:
+            return True
+        self.watch()
+        recorder.mode('inactive', self.now_ns(), reason)
+        self._writer = self._recorder = None
+        ended = writer.stop(_STOP_TIMEOUT_S)
+        self._status = writer.status()
+        return ended
+
+    def _open_store(self, run: int | None) -> EpisodicStore:
+        return EpisodicStore(self._settings.store_file, self._settings.store_rules,
+                             started_ns=self.now_ns(), software=f'oxygen_ros {__version__}',
+                             resume_run=run)
+
+    def _open_audit(self) -> AuditLog:
+        return AuditLog(self._settings.audit_folder, self._settings.audit_rules(self._key))
+
+    def _put(self, item: Note | AuditRecord) -> None:
+        assert threading.current_thread().name not in _NEVER_ON, (
+            'expected the thread of the executor, got that of the engine or the tick')
+        if self._writer is not None:
+            self._writer.put(item)
+
+    @property
+    def status(self) -> WriterStatus | None:
+        """How writing goes, or went in the newest run; None: nothing is written."""
+        return self._status if self._writer is None else self._writer.status()
+
+    # What happens.
+
+    def chunk(self, chunk: ActionChunk) -> None:
+        """Record an action chunk."""
+        if self._recorder is not None:
+            self._recorder.chunk(chunk, prefix_hash(chunk.provenance))
+
+    def utterance(self, result: TextResult, question: str, cited: Sequence[int]) -> str:
+        """Record the end of an answer; return what the facts say of it, empty without facts."""
+        verdict, reasons = '', list[str]()
+        if self._check is not None and result.text:
+            grounding = self._check.check_text(result.text)
+            verdict = grounding.verdict.value
+            reasons = [str(finding) for finding in grounding.findings]
+        if self._recorder is not None:
+            self._recorder.utterance(
+                result, result.ended_ns + self._clock.offset_ns(), question=question,
+                prefix_hash=prefix_hash(result.provenance), verdict=verdict, reasons=reasons,
+                cited=cited)
+        return verdict
+
+    def scene(self, update: SceneUpdate, text: str) -> dict[int, str]:
+        """Record a scene update; return what the facts say of each object, by its id."""
+        verdicts = {} if self._check is None else flagged(self._check.check_scene(update))
+        if self._recorder is not None:
+            self._recorder.scene(update, text, verdicts=verdicts,
+                                 prefix_hash=prefix_hash(update.provenance))
+        return verdicts
+
+    def instruction(self, text: str, source: str) -> None:
+        """Record what the robot was told, and which way."""
+        if self._recorder is not None:
+            self._recorder.instruction(text, self.now_ns(), source)
+
+    def parameters(self, parameters: Mapping[str, object]) -> None:
+        """Record the parameter set after a change; what follows carries its hash."""
+        if self._recorder is not None:
+            self._recorder.parameters(parameters, self.now_ns())
+
+    def watch(self) -> None:
+        """Record a change of who drives, and new faults; called several times a second."""
+        recorder, thread = self._recorder, self._runtime.engine_thread
+        if recorder is None:
+            return
+        mode = self._runtime.arming.state.value
+        if mode != self._mode:
+            self._mode = mode
+            recorder.mode(mode, self.now_ns())
+        if thread.num_faults != self._num_engine_faults:
+            self._num_engine_faults = thread.num_faults
+            faults = self._runtime.faults
+            recorder.fault('engine', self.now_ns(), faults[-1][-2_000:] if faults else '')
+        total = self._faults.counts.total()
+        if total != self._num_callback_faults:
+            self._num_callback_faults = total
+            recorder.fault('callback', self.now_ns(), self._faults.newest)

@@ -1,0 +1,29 @@
+"""What a run leaves for the benchmark and for traces: the engine's timeline, the images' fate."""
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from ...runtime.runtime import Runtime
+from ..sensors.camera_ingest import CameraIngest
+
+
+def write_run_record(path: str, runtime: Runtime, ingest: CameraIngest) -> None:
+    """Write the record as JSON.
+
+    Keys: `timeline` (rows of kind, start, end in steady ns, units, detail), `started_ns`, and for
+    each camera under `cameras`: frames `received`, `decoded`, `superseded`, `refused`, and
+    `ingest_ms`, the time from receipt to the finished frame of the newest images.
+
+    :raises OSError: the file cannot be written.
+    """
+    cameras = {}
+    for name, source in ingest.inputs.items():
+        counts = source.counts
+        cameras[name] = {
+            'received': counts.received, 'decoded': counts.decoded, 'refused': counts.refused,
+            'superseded': source.slot.num_superseded,
+            'ingest_ms': [duration_ns * 1e-6 for duration_ns in source.ingest_ns]}
+    record = {'timeline': runtime.engine.timeline.snapshot().tolist(),
+              'started_ns': runtime.started_ns, 'cameras': cameras}
+    Path(path).write_text(json.dumps(record))

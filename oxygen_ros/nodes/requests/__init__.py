@@ -1,0 +1,1 @@
+"""What people and programs ask of the node: dialogue, scene graph, instruction."""

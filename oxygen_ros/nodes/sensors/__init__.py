@@ -1,0 +1,1 @@
+"""What the node subscribes to: cameras, joint states, the instruction."""

@@ -1,0 +1,73 @@
+"""Everything that the node subscribes to: cameras, joint states, the instruction."""
+from __future__ import annotations
+
+from collections.abc import Callable
+import functools
+from typing import Any
+
+from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
+from rclpy.node import Node
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.subscription import Subscription
+from sensor_msgs.msg import CompressedImage, Image, JointState
+from std_msgs.msg import String
+
+from ...runtime.sensor_hub import SensorHub
+from ..clocks import ClockBridge
+from ..endpoints import make_subscription
+from ..faults import FaultLog
+from ..parameters.settings import NodeSettings
+from .camera_ingest import CameraIngest
+from .joint_state_input import JointStateInput
+
+_RAW = (Image, 'image_raw')
+_COMPRESSED = (CompressedImage, 'image_raw/compressed')
+_TRANSPORTS: dict[str, tuple[tuple[Any, str], ...]] = {
+    'raw': (_RAW,), 'compressed': (_COMPRESSED,), 'auto': (_RAW, _COMPRESSED)}
+
+
+class Inputs:
+    """Made at configure; the callbacks run in the executor's thread and return at once.
+
+    :param on_instruction: takes the text of a new instruction.
+    :param on_time_jump: takes the name of a camera whose stamps jumped back; any thread.
+    """
+
+    def __init__(self, node: Node, settings: NodeSettings, sensors: SensorHub, clock: ClockBridge,
+                 on_instruction: Callable[[str], None], on_time_jump: Callable[[str], None],
+                 faults: FaultLog) -> None:
+        self.ingest = CameraIngest(
+            sensors.config.cameras, settings.future_tolerance_s, clock, sensors.put_frame,
+            on_time_jump, faults)
+        self.joints = JointStateInput(
+            settings.joints, settings.future_tolerance_s, clock, sensors.put_state)
+        self.camera_subscriptions: dict[str, list[Subscription[Any]]] = {}
+        self._node = node
+        self._faults = faults
+        # Of its own, for a group remembers every entity it ever had.
+        self._group = MutuallyExclusiveCallbackGroup()
+        # Best effort hears reliable publishers too.
+        newest = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+        latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+        for camera in sensors.config.cameras:
+            offer = functools.partial(self.ingest.offer, camera)
+            self.camera_subscriptions[camera] = [
+                self._subscribe(kind, f'{camera}/{topic}', offer, newest)
+                for kind, topic in _TRANSPORTS[settings.image_transport]]
+        self.joint_subscription = self._subscribe(
+            JointState, 'joint_states', self.joints.offer, newest)
+        self.instruction_subscription = self._subscribe(
+            String, 'instruction', lambda message: on_instruction(message.data), latched)
+
+    def _subscribe(self, kind: type, topic: str, callback: Callable[[Any], None],
+                   qos: QoSProfile) -> Subscription[Any]:
+        return make_subscription(
+            self._node, kind, topic, self._faults.guard(topic, callback), qos, self._group)
+
+    def destroy(self) -> None:
+        """Take all subscriptions back."""
+        for subscriptions in self.camera_subscriptions.values():
+            for subscription in subscriptions:
+                self._node.destroy_subscription(subscription)
+        self._node.destroy_subscription(self.joint_subscription)
+        self._node.destroy_subscription(self.instruction_subscription)

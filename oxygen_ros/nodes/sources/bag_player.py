@@ -1,0 +1,178 @@
+"""Plays a recording to the node at its own pace, as if it happened now."""
+from __future__ import annotations
+
+import sys
+from threading import Event, Thread
+import time
+from typing import Any
+
+from rclpy.impl.implementation_singleton import rclpy_implementation
+from rclpy.node import Node
+from rclpy.publisher import Publisher
+from rclpy.qos import DurabilityPolicy, qos_profile_sensor_data, QoSProfile
+from rclpy.task import Future
+from sensor_msgs.msg import CompressedImage, Image, JointState
+from std_msgs.msg import String
+
+from ...errors import OxygenError
+from ...replay.bag import BagError, BagMessage, open_bag
+from ...replay.layout import BagLayout, discover
+from ...replay.read_ahead import ReadAhead
+from ...replay.restamp import read_stamp, StampShift, write_stamp
+from ..parameters.source_parameters import declare
+from ..parameters.spec import ParameterSpec
+from ..process import run_node
+
+PARAMETERS = (
+    ParameterSpec('bag', '', 'Folder or storage file of the recording'),
+    ParameterSpec('rate', 1.0, 'Pace, in times of the recorded one', '', 0.01, 100.0),
+    ParameterSpec('loop', False, 'Play it again and again'),
+    ParameterSpec('start_offset', 0.0, 'Where in the recording to begin', 's', 0.0, 1e6),
+    ParameterSpec('remap', [''], 'Recorded topics taken for others, each as /recorded:=/other'),
+)
+
+_MAX_PAUSE_S = 1.0  # between the end of a run and the next
+
+
+class BagPlayer(Node):
+    """Publishes a recording's cameras, joint states and instruction on the topics of the node.
+
+    Messages are sent as the bytes that were recorded, with a new header stamp only. `done`
+    completes at the end of the recording; with `loop` never.
+
+    :raises OxygenError: the recording cannot be read, or a parameter is out of its range.
+    """
+
+    def __init__(self, node_name: str = 'bag_player', **kwargs: Any) -> None:
+        super().__init__(node_name, **kwargs)
+        settings = declare(self, PARAMETERS)
+        path, offset_s = settings['bag'], settings['start_offset']
+        self._rate, self._loop = settings['rate'], settings['loop']
+        if not path:
+            raise OxygenError('bag: expected the path of a recording, got nothing')
+        self.done: Future[None] = Future()
+        self._bag = open_bag(path, _remapping(settings['remap']))
+        layout = discover(self._bag)
+        if not layout.topics:
+            raise BagError(path, 'cameras or joint states', f'only {set(layout.ignored.values())}')
+        if offset_s > layout.duration_s:
+            raise OxygenError(f'start_offset: expected at most {layout.duration_s:.1f} s, '
+                              f"the recording's length, got {offset_s:g}")
+        self._start_ns = self._bag.start_ns + round(offset_s * 1e9)
+        self._pause_ns = round(_pause_s(layout) * 1e9)
+        self._shift = StampShift(self._start_ns, self._rate)
+        self._played = {topic: self._make_publisher(layout, topic) for topic in layout.topics}
+        self._instruction_topic = layout.instruction_topic
+        self._reported_damage: tuple[str, ...] = ()
+        self._report()
+        if layout.ignored:
+            self.get_logger().info(f'not played: {", ".join(sorted(layout.ignored))}')
+        self._stop = Event()
+        self._thread = Thread(target=self._play, name='bag_player')
+        self._thread.start()
+
+    def destroy_node(self) -> None:
+        """End the playing and close the recording."""
+        if hasattr(self, '_thread'):
+            self._stop.set()
+            self._thread.join()
+            self._bag.close()
+        super().destroy_node()
+
+    def _make_publisher(self, layout: BagLayout, topic: str) -> Publisher[Any]:
+        name = layout.topics[topic]
+        if topic == layout.instruction_topic:
+            latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+            return self.create_publisher(String, name, latched)
+        if topic == layout.joint_topic:
+            return self.create_publisher(JointState, name, 10)
+        kind = CompressedImage if name.endswith('/compressed') else Image
+        return self.create_publisher(kind, name, qos_profile_sensor_data)
+
+    def _report(self) -> None:
+        self._reported_damage = self._bag.damage
+        report = self.get_logger().warning if self._bag.damage else self.get_logger().info
+        report(self._bag.summary())
+
+    def _play(self) -> None:
+        try:
+            begin_ns = time.monotonic_ns()
+            while True:
+                end_ns = self._play_once(begin_ns)
+                if self._bag.damage != self._reported_damage:  # found while playing
+                    self._report()
+                if not self._loop or self._stop.is_set():
+                    break
+                begin_ns = end_ns + self._pause_ns
+        except rclpy_implementation.RCLError as error:
+            if self.context.ok():
+                self.done.set_exception(error)
+        except OxygenError as error:
+            self.done.set_exception(error)
+        finally:
+            if not self.done.done():
+                self.done.set_result(None)
+
+    def _play_once(self, begin_ns: int) -> int:
+        """Play from the start at steady time `begin_ns`; return when the last message was due."""
+        if not self._wait_until(begin_ns):
+            return begin_ns
+        self._shift.begin_loop(self.get_clock().now().nanoseconds)
+        self._publish_earlier_instruction()
+        due_ns = begin_ns
+        with ReadAhead(self._bag.messages(self._played.keys(), self._start_ns)) as messages:
+            for message in messages:
+                due_ns = begin_ns + round((message.stamp_ns - self._start_ns) / self._rate)
+                if not self._wait_until(due_ns):
+                    break
+                self._publish(message)
+        return due_ns
+
+    def _wait_until(self, steady_ns: int) -> bool:
+        """Return False when the node is to end."""
+        left_s = (steady_ns - time.monotonic_ns()) * 1e-9
+        return not (self._stop.wait(left_s) if left_s > 0.0 else self._stop.is_set())
+
+    def _publish(self, message: BagMessage) -> None:
+        data = message.data
+        if message.topic != self._instruction_topic:
+            stamp_ns = read_stamp(data)
+            if stamp_ns is None:
+                return
+            data = write_stamp(data, self._shift.moved(message.topic, message.stamp_ns, stamp_ns))
+        self._played[message.topic].publish(data)
+
+    def _publish_earlier_instruction(self) -> None:
+        # What was said before the start still holds there.
+        if self._start_ns == self._bag.start_ns or not self._instruction_topic:
+            return
+        earlier = None
+        for message in self._bag.messages({self._instruction_topic}):
+            if message.stamp_ns >= self._start_ns:
+                break
+            earlier = message
+        if earlier is not None:
+            self._publish(earlier)
+
+
+def _remapping(texts: list[str]) -> dict[str, str]:
+    pairs = [text.split(':=') for text in texts if text]
+    if any(len(pair) != 2 or not all(pair) for pair in pairs):
+        raise OxygenError(f'remap: expected items like /recorded:=/other, got {texts}')
+    return {recorded: other for recorded, other in pairs}
+
+
+def _pause_s(layout: BagLayout) -> float:
+    """The slowest camera's period, so that a loop goes on at the recording's pace."""
+    topics = [camera.topic for camera in layout.camera_topics] or [layout.joint_topic]
+    periods = [1.0 / layout.rates_hz[topic] for topic in topics if layout.rates_hz.get(topic)]
+    return min(_MAX_PAUSE_S, max(periods, default=0.1))
+
+
+def main() -> None:
+    """Run the node until the recording ends; the exit status is not 0 when it cannot be played."""
+    sys.exit(run_node('bag_player', BagPlayer))
+
+
+if __name__ == '__main__':
+    main()
