@@ -155,7 +155,7 @@ def test_a_fault_of_the_decoder_is_noted_and_the_thread_goes_on(rig, monkeypatch
         raise RuntimeError('broken on purpose')
 
     with monkeypatch.context() as patch:
-        patch.setattr('oxygen_ros.nodes.camera_ingest.decode_image', fail)
+        patch.setattr('oxygen_ros.nodes.sensors.camera_ingest.decode_image', fail)
         rig.offer(image(rig.now_ns()))
     assert rig.faults.counts['ingest of cam'] == 1
     rig.offer(image(rig.now_ns()))
