@@ -6,7 +6,7 @@ offset between the two is fixed when a message is received.
 """
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 
 import numpy as np
@@ -134,6 +134,8 @@ class TextResult:
     first_token_ns: int | None  # steady
     ended_ns: int  # steady
     provenance: Provenance | None  # None: ended before it had a prefix
+    # [width], of the observation, by a scene graph's dense read
+    place: FloatArray | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,12 +46,16 @@ class EngineConfig:
     max_admitted: int = 16  # text requests that hold a prefix at one time
     max_decode_batch: int = 16  # rows of a decode step
     max_text_tokens: int = 512  # prompt and answer of one request together
+    place_queries: int = 0  # vectors of a scene graph's dense read of its prefix; 0: no read
     seed: int = 0  # of the action noise
 
     def __post_init__(self) -> None:
         for name in ('max_text_requests', 'max_admitted', 'max_decode_batch', 'max_text_tokens'):
             if getattr(self, name) < 1:
                 raise ValueError(f'{name}: expected at least 1, got {getattr(self, name)}')
+        if not 0 <= self.place_queries <= self.max_text_tokens:
+            raise ValueError(f'place_queries: expected 0 to max_text_tokens '
+                             f'({self.max_text_tokens}), got {self.place_queries}')
         if not self.observation_period_s >= 0.0:
             raise ValueError(
                 f'observation_period_s: expected at least 0, got {self.observation_period_s}')

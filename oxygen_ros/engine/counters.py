@@ -20,6 +20,7 @@ class Counters:
     decode_rows: int = 0  # rows of all decode steps together
     text_tokens: int = 0  # tokens sampled
     tokens_recomputed: int = 0  # prompt and text tokens prefilled again after memory was exhausted
+    dense_reads: int = 0  # prefixes read by query vectors
     preemptions: int = 0  # text requests that gave back their blocks
     requests_started: int = 0
     requests_ended: int = 0

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from ..types import SamplingParams, TaskType
+from ..types import FloatArray, SamplingParams, TaskType
 from .constraint import TokenConstraint
 from .context import Context
 from .text_stream import TextStream
@@ -16,6 +16,7 @@ class RequestState(Enum):
     """Where a request stands; it leaves the engine by exactly one TextResult."""
 
     WAITING = 'waiting'  # for a prefix slot or for blocks; also after it gave its blocks back
+    READ = 'read'  # its query vectors read the prefix
     PREFILL = 'prefill'  # its private prompt is being prefilled
     DECODE = 'decode'  # it takes part in decode steps
     FINISHED = 'finished'
@@ -42,6 +43,7 @@ class TextRequest:
         self.context: Context | None = None
         self.tokens: list[int] = []
         self.stream = TextStream(sampling.stop)
+        self.place: FloatArray | None = None  # [width], what the dense read gave
         self.first_token_ns: int | None = None
         self.last_step_ns = submitted_ns  # when it last took part in a decode step
         # Tokens of its longest prefill so far; prefilled again they count as recomputed

@@ -5,10 +5,11 @@ from collections.abc import Callable, Sequence
 
 from torch import Tensor
 
-from ..types import FinishReason, Provenance, TextResult
+from ..types import FinishReason, FloatArray, Provenance, TaskType, TextResult
 from .admission import Admission, PrefixSource
 from .config import EngineConfig
 from .decode_work import BatchedDecode
+from .dense_read import DenseRead
 from .manager import KVCacheManager
 from .model_runner import ModelRunner
 from .prompt_work import PromptWork
@@ -37,6 +38,7 @@ class TextQueue:
         self._config = config
         self._before_release = before_release
         self._requests: dict[int, TextRequest] = {}
+        self._reads: dict[int, DenseRead] = {}
         self._prompts: dict[int, PromptWork] = {}
         self._admission = Admission(manager, config, own_prefix)
         self._delivery = TokenDelivery(runner, now_ns, emit, self.end)
@@ -89,10 +91,31 @@ class TextQueue:
             if request.context is None and not self._admission.bind(
                     request, self._requests.values(), now_ns):
                 continue
+            if self._wants_read(request):
+                self._start_read(request)
+                continue
             tokens = request.prefill_tokens
             if self._make_room(request, len(tokens), min_task=request.task + 1):
                 self._start_prompt(request, tokens)
-        return [*self._admission.works, *self._prompts.values(), self._decode]
+        return [*self._admission.works, *self._reads.values(), *self._prompts.values(),
+                self._decode]
+
+    def _wants_read(self, request: TextRequest) -> bool:
+        return (request.task is TaskType.SCENE_GRAPH and request.place is None
+                and self._config.place_queries > 0)
+
+    def _start_read(self, request: TextRequest) -> None:
+        assert request.context is not None
+        request.state = RequestState.READ
+
+        def complete(place: FloatArray) -> None:
+            del self._reads[request.request_id]
+            request.place = place
+            request.state = RequestState.WAITING  # for blocks
+
+        self._reads[request.request_id] = DenseRead(
+            self._runner, request.rank, request.context, self._config.place_queries,
+            request.submitted_ns, complete)
 
     def _start_prompt(self, request: TextRequest, tokens: tuple[int, ...]) -> None:
         assert request.context is not None
@@ -190,6 +213,7 @@ class TextQueue:
         if request is None:
             return False
         self._decode.remove(request)
+        self._reads.pop(request_id, None)
         self._prompts.pop(request_id, None)
         self._admission.abandon(request_id)
         provenance = self._release(request)
@@ -199,7 +223,7 @@ class TextQueue:
             request_id=request_id, task=request.task, text=request.stream.text,
             tokens=tuple(request.tokens), finish_reason=reason, message=message,
             submitted_ns=request.submitted_ns, first_token_ns=request.first_token_ns,
-            ended_ns=now_ns, provenance=provenance))
+            ended_ns=now_ns, provenance=provenance, place=request.place))
         return True
 
     def _release(self, request: TextRequest) -> Provenance | None:

@@ -31,6 +31,7 @@ class UnitKind(str, Enum):
     DECODE = 'decode'  # one layer of the batched decode step
     HEAD = 'head'  # output head and sampling
     DENOISE = 'denoise'  # one Euler step of the action pass
+    DENSE_READ = 'dense_read'  # one layer of the query vectors that read a prefix
 
 
 class UnitKey(NamedTuple):

@@ -4,7 +4,7 @@ Everything that comes from outside goes to SQLite as a parameter, never as part 
 """
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 import math
 
@@ -46,6 +46,7 @@ class MemoryQuery:
     predicate: str = ''
     other_label: str = ''  # of the object of a relation
     region: Region | None = None
+    place: tuple[int, int] | None = None  # seen where it looks as in this (run, observation)
     start_ns: int | None = None  # lasted at or after (ROS time)
     end_ns: int | None = None  # began at or before (ROS time)
     limit: int = 20
@@ -54,8 +55,9 @@ class MemoryQuery:
     def __post_init__(self) -> None:
         if not 1 <= self.limit <= MAX_PAGE:
             raise ValueError(f'limit: expected 1 to {MAX_PAGE}, got {self.limit}')
-        for name in ('start_ns', 'end_ns', 'before'):
-            value = getattr(self, name)
+        values = {name: getattr(self, name) for name in ('start_ns', 'end_ns', 'before')}
+        values |= dict(zip(('place run', 'place observation'), self.place or ()))
+        for name, value in values.items():
             if value is not None and not -2**63 <= value < 2**63:
                 raise ValueError(f'{name}: expected a 64-bit number, got {value}')
 
@@ -72,10 +74,12 @@ def words_expression(words: str, any_words: bool = False) -> str:
 
 
 def select_statement(query: MemoryQuery, base_ns: int,
-                     after: int | None = None) -> tuple[str, list[object]]:
+                     after: int | None = None,
+                     near: Sequence[int] = ()) -> tuple[str, list[object]]:
     """Return the statement that answers a query, newest entry first, and its parameters.
 
     :param after: look at entries with greater ids only, one by one, without the index of regions.
+    :param near: rows of the observations that a query by place is about.
     """
     where: list[str] = []
     values: list[object] = []
@@ -108,6 +112,10 @@ def select_statement(query: MemoryQuery, base_ns: int,
             _add_region_index(query, query.region, base_ns, add)
     if after is not None:
         add('e.id > ?', after)
+    if query.place is not None:
+        # An entry lasts from its first observation to its newest, and rows count up with time.
+        during = ' OR '.join(['? BETWEEN e.observation AND e.last_observation'] * len(near))
+        add(f'({during or "0"})', *near)
     if query.start_ns is not None:
         add('e.last_ns >= ?', query.start_ns)
     if query.end_ns is not None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..types import FloatArray, Provenance, SceneObject
 from .connection import open_reader, time_limit, translated
+from .places import nearest_places, NearPlace, NUM_NEAR
 from .query import MemoryQuery, select_statement, words_expression
 from .records import EntryKind
 
@@ -86,21 +87,29 @@ class MemoryReader:
         if query.words and not words_expression(query.words):
             return MemoryPage((), None)  # nothing but white space is asked for
         with translated(self.path), time_limit(self._connection, self._limit_s):
-            rows = self._find_recent(query) if query.region or query.words else []
+            near = self._near(query)
+            rows = self._find_recent(query, near) if query.region or query.words else []
             if len(rows) <= query.limit:
                 rows = self._connection.execute(
-                    *select_statement(query, self._base_ns)).fetchall()
+                    *select_statement(query, self._base_ns, near=near)).fetchall()
         entries = tuple(_entry(row) for row in rows[:query.limit])
         return MemoryPage(entries, entries[-1].entry_id if len(rows) > query.limit else None)
 
-    def _find_recent(self, query: MemoryQuery) -> list[sqlite3.Row]:
+    def _near(self, query: MemoryQuery) -> list[int]:
+        if query.place is None:
+            return []
+        found = nearest_places(self._connection, *query.place, start_ns=query.start_ns,
+                               end_ns=query.end_ns)
+        return [place.row for place in found]
+
+    def _find_recent(self, query: MemoryQuery, near: list[int]) -> list[sqlite3.Row]:
         # A region or a word that is everywhere fills the page from the newest entries alone; its
         # index would first list all that it holds (100 ms for the region of 100,000 objects).
         newest = query.before
         if newest is None:
             newest = self._connection.execute('SELECT max(id) FROM entry').fetchone()[0] or 0
         return self._connection.execute(*select_statement(
-            query, self._base_ns, after=newest - _RECENT)).fetchall()
+            query, self._base_ns, after=newest - _RECENT, near=near)).fetchall()
 
     def place(self, run: int, observation_id: int) -> FloatArray | None:
         """Return the place embedding kept with an observation; None where there is none.
@@ -114,6 +123,16 @@ class MemoryReader:
         if row is None or row['place'] is None:
             return None
         return np.frombuffer(row['place'], dtype='<f4').astype(np.float32)
+
+    def nearest_places(self, run: int, observation_id: int,
+                       num_places: int = NUM_NEAR) -> list[NearPlace]:
+        """Return the observations whose place is most like that of one, the likest first.
+
+        :raises QueryTooSlow: stopped at the time limit.
+        :raises StoreUnavailable: the store cannot be read now.
+        """
+        with translated(self.path), time_limit(self._connection, self._limit_s):
+            return nearest_places(self._connection, run, observation_id, num_places)
 
     def check(self) -> str:
         """Look through the whole file for damage; return 'ok' or what SQLite found first.

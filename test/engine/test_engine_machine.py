@@ -18,6 +18,7 @@ class EngineMachine(RuleBasedStateMachine):
         super().__init__()
         self.harness = Harness(
             sensors=FakeSensors(2, period_ns=60 * MS), max_text_tokens=48, max_admitted=5,
+            place_queries=4,
             kv=KVConfig(block_size=4, num_text_blocks=20, max_live_prefixes=3,
                         text_prefix_max_age_s=0.1))
         self.submitted = 0

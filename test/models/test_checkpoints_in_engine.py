@@ -21,7 +21,7 @@ FAMILIES = ('pi05', 'pi0', 'smolvla')
 def _run(family: str, with_text: bool, with_adapter: bool = False,
          backend: str = 'sdpa') -> Harness:
     harness = Harness(small_model(family, with_adapter), FakeSensors(3, period_ns=200 * MS),
-                      attention_backend=backend)
+                      attention_backend=backend, place_queries=8 if with_text else 0)
     if with_text:
         harness.ask('what do you see?', max_tokens=8)
         harness.ask('objects:', max_tokens=12, task=TaskType.SCENE_GRAPH)
@@ -57,6 +57,8 @@ def test_all_tasks_share_one_encoding_of_each_image(family: str) -> None:
     assert all(chunk.values.shape == (16, 7) for chunk in harness.chunks)
     assert all(np.isfinite(chunk.values).all() for chunk in harness.chunks)
     assert harness.chunks[0].provenance.model_checksum == harness.model.checksum
+    assert counters.dense_reads == 1 and harness.results[2].place.shape == (
+        harness.model.spec.width,)
 
 
 @pytest.mark.parametrize('family', FAMILIES)

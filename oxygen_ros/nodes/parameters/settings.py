@@ -12,6 +12,7 @@ from ...engine.action_runner import ActionConfig, ActionMode
 from ...engine.config import Batching, EngineConfig, Policy
 from ...engine.manager import KVConfig
 from ...engine.scheduler import SchedulerConfig
+from ...ingest import IngestRules
 from ...memory.scene_grammar import SceneFormat
 from ...memory.scene_graph import GraphRules
 from ...memory.vocabulary import load_vocabulary, SceneVocabulary
@@ -70,7 +71,7 @@ class NodeSettings:
     joints: tuple[str, ...]
     groups: tuple[ActuatorGroup, ...]
     image_transport: str
-    future_tolerance_s: float
+    ingest: IngestRules
     model_name: str  # or the folder of a checkpoint
     model_options: dict[str, Any]
     num_threads: int
@@ -100,7 +101,7 @@ def make_settings(values: Mapping[str, Value]) -> NodeSettings:
         return NodeSettings(
             joints=joints, groups=actuator_groups(reader, joints),
             image_transport=reader['image_transport'],
-            future_tolerance_s=reader['sensors.future_tolerance_s'],
+            ingest=_fields(reader, 'sensors', IngestRules),
             model_name=name, model_options=options,
             num_threads=reader['engine.num_threads'], record_file=reader['record_file'],
             runtime=_runtime(reader, len(joints)),
@@ -131,11 +132,19 @@ def _fields(reader: Mapping[str, Any], group: str, cls: type[Any], **more: Any) 
 
 def _runtime(reader: Mapping[str, Any], num_joints: int) -> RuntimeConfig:
     return RuntimeConfig(
-        sensors=_fields(reader, 'sensors', SensorConfig, cameras=names(reader, 'cameras'),
-                        optional_cameras=names(reader, 'optional_cameras')),
+        sensors=_sensors(reader),
         tick=tick_config(reader, num_joints), limits=joint_limits(reader, num_joints),
         publish=_publish(reader), engine=_engine(reader),
         blend_s=reader['actuation.blend_s'], realtime=realtime_settings(reader))
+
+
+def _sensors(reader: Mapping[str, Any]) -> SensorConfig:
+    return SensorConfig(
+        cameras=names(reader, 'cameras'), optional_cameras=names(reader, 'optional_cameras'),
+        camera_max_age_s=tuple(reader['sensors.camera_max_age_s']),
+        state_max_age_s=reader['sensors.state_max_age_s'],
+        assembly_wait_s=reader['sensors.assembly_wait_s'],
+        max_skew_s=reader['sensors.max_skew_s'])
 
 
 def _publish(reader: Mapping[str, Any]) -> Publish:
@@ -155,7 +164,8 @@ def _engine(reader: Mapping[str, Any]) -> EngineConfig:
     return _fields(
         reader, 'engine', EngineConfig, kv=_fields(reader, 'kv', KVConfig),
         scheduler=_fields(reader, 'scheduler', SchedulerConfig), action=action,
-        policy=Policy(reader['scheduler.policy']), batching=Batching(reader['batching']))
+        policy=Policy(reader['scheduler.policy']), batching=Batching(reader['batching']),
+        place_queries=reader['memory.place_queries'])
 
 
 def _memory(reader: Mapping[str, Any]) -> MemorySettings:

@@ -24,6 +24,9 @@ MEMORY: tuple[ParameterSpec, ...] = (
     ParameterSpec('memory.temperature', 1.0,
                   'Sampling temperature of an update, each with a seed of its own; 0: greedy, of '
                   'which random weights make an empty graph', low=0.0, high=10.0),
+    ParameterSpec('memory.place_queries', 16,
+                  'Vectors of the dense read that gives an update the embedding of its place; '
+                  '0: none', low=0, high=256),
     ParameterSpec('memory.store_file', '',
                   'SQLite file of what was seen, said and told; empty: nothing is kept on disk'),
     ParameterSpec('memory.retention_bytes', 268_435_456,

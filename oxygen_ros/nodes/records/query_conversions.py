@@ -29,9 +29,12 @@ def query_of(request: Any) -> MemoryQuery:
     if request.frame_id or request.camera or request.region_low or request.region_high:
         region = Region(tuple(request.region_low), tuple(request.region_high), request.frame_id,
                         request.camera)
+    place = None
+    if request.place_observation:
+        place = (request.place_run, request.place_observation)
     return MemoryQuery(
         words=request.words, kind=kinds.get(request.kind), label=request.label,
-        predicate=request.predicate, other_label=request.other_label, region=region,
+        predicate=request.predicate, other_label=request.other_label, region=region, place=place,
         start_ns=_time(request.start), end_ns=_time(request.end),
         limit=request.limit or _DEFAULT_LIMIT, before=request.before or None)
 

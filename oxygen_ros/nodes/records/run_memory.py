@@ -20,7 +20,7 @@ from ...memory.store import EpisodicStore
 from ...memory.vocabulary import SceneVocabulary
 from ...runtime.memory_writer import MemoryWriter, WriterStatus
 from ...runtime.runtime import Runtime
-from ...types import ActionChunk, Provenance, SamplingParams, SceneUpdate, TextResult
+from ...types import ActionChunk, FloatArray, Provenance, SamplingParams, SceneUpdate, TextResult
 from ..clocks import ClockBridge
 from ..faults import FaultLog
 from ..parameters.record_settings import RecordSettings
@@ -146,11 +146,14 @@ class RunMemory:
                 cited=cited)
         return verdict
 
-    def scene(self, update: SceneUpdate, text: str) -> dict[int, str]:
-        """Record a scene update; return what the facts say of each object, by its id."""
+    def scene(self, update: SceneUpdate, text: str, place: FloatArray | None) -> dict[int, str]:
+        """Record a scene update; return what the facts say of each object, by its id.
+
+        :param place: embedding of the observation's place.
+        """
         verdicts = {} if self._check is None else flagged(self._check.check_scene(update))
         if self._recorder is not None:
-            self._recorder.scene(update, text, verdicts=verdicts,
+            self._recorder.scene(update, text, place=place, verdicts=verdicts,
                                  prefix_hash=prefix_hash(update.provenance))
         return verdicts
 

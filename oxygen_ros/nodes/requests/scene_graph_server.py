@@ -162,7 +162,9 @@ class SceneGraphServer:
         update = graph.update(scene, result.provenance, result.provenance.stamp_ns)
         self.counts.merged += 1
         if self.memory is not None:
-            self._verdicts = self.memory.scene(update, result.text)
+            # An update that came too late is not merged: its place is not that of the graph.
+            place = result.place if update.provenance == result.provenance else None
+            self._verdicts = self.memory.scene(update, result.text, place)
         self._publisher.publish(scene_msg(update, self._verdicts))
         self._markers.publish(scene_markers(update))
         return update, ''

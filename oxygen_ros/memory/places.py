@@ -1,0 +1,69 @@
+"""Which observations show a place that looks like another's, by their embeddings."""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+import heapq
+import sqlite3
+
+import numpy as np
+
+from ..types import FloatArray
+
+NUM_NEAR = 16  # observations that a query by place looks at
+_BATCH = 1_024  # embeddings compared at once
+_MAX_BYTES = 256 << 20  # of embeddings that one search reads, the newest
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class NearPlace:
+    """An observation whose place looks like the one that was asked for."""
+
+    similarity: float  # cosine, -1 to 1
+    row: int  # of the observation in the store; counts up with time
+    run: int
+    observation_id: int
+    stamp_ns: int  # ROS time
+
+
+def nearest_places(connection: sqlite3.Connection, run: int, observation_id: int,
+                   num_places: int = NUM_NEAR, start_ns: int | None = None,
+                   end_ns: int | None = None) -> list[NearPlace]:
+    """Return the observations whose place is most like that of one, the likest first.
+
+    The one itself is among them where it lies in the time asked for. Embeddings compare within
+    one model alone, so those of other weights are left out.
+
+    :param start_ns: only observations at or after this (ROS time).
+    :param end_ns: only observations at or before this (ROS time).
+    :return: empty where the observation is unknown or has no place.
+    """
+    asked = connection.execute(
+        'SELECT place, model_checksum FROM observation WHERE run = ? AND observation_id = ? '
+        'AND place IS NOT NULL', (run, observation_id)).fetchone()
+    if asked is None:
+        return []
+    vector = _unit(np.frombuffer(asked['place'], dtype='<f4')[None])[0]
+    rows = connection.execute(
+        'SELECT id, run, observation_id, stamp_ns, place FROM observation '
+        'WHERE length(place) = ? AND model_checksum = ? AND stamp_ns BETWEEN ? AND ? '
+        'ORDER BY id DESC LIMIT ?',
+        (len(asked['place']), asked['model_checksum'],
+         -2**63 if start_ns is None else start_ns, 2**63 - 1 if end_ns is None else end_ns,
+         _MAX_BYTES // len(asked['place'])))
+    return heapq.nlargest(num_places, _compared(rows, vector))
+
+
+def _compared(rows: sqlite3.Cursor, vector: FloatArray) -> Iterator[NearPlace]:
+    while batch := rows.fetchmany(_BATCH):
+        blobs = b''.join(row['place'] for row in batch)
+        places = np.frombuffer(blobs, dtype='<f4').reshape(len(batch), -1)
+        for row, similarity in zip(batch, _unit(places) @ vector):
+            yield NearPlace(float(similarity), row['id'], row['run'], row['observation_id'],
+                            row['stamp_ns'])
+
+
+def _unit(places: FloatArray) -> FloatArray:
+    length = np.linalg.norm(places, axis=1, keepdims=True)
+    unit: FloatArray = places / np.maximum(length, np.float32(1e-12))
+    return unit
