@@ -50,7 +50,7 @@ def reader(store: EpisodicStore) -> Iterator[MemoryReader]:
 def test_the_likest_places_come_first_and_the_same_one_is_among_them(
         store: EpisodicStore, reader: MemoryReader) -> None:
     found = reader.nearest_places(store.run, 20, 10)
-    assert [place.observation_id for place in found][0] == 20
+    assert found[0].observation_id == 20
     assert {place.observation_id for place in found} == {1, 2, 3, 4, 5, 16, 17, 18, 19, 20}
     assert [place.similarity for place in found] == sorted(
         (place.similarity for place in found), reverse=True)
