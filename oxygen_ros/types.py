@@ -83,6 +83,7 @@ class Provenance:
     camera_stamps_ns: tuple[int, ...]
     state_stamp_ns: int  # 0: none used
     model_checksum: str
+    prefix_hash: str = ''  # `engine.input_hash`; empty: not taken
 
 
 @dataclass(frozen=True, slots=True)

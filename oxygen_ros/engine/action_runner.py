@@ -185,13 +185,15 @@ class ActionRunner:
             start_steady_ns=start.steady_ns, start_stamp_ns=start.stamp_ns,
             step_ns=round(self._runner.spec.action_dt_s * 1e9),
             observation_steady_ns=observation.steady_ns, pass_started_ns=started_ns,
-            pass_ended_ns=ended_ns, provenance=provenance_of(observation, used, model.checksum))
+            pass_ended_ns=ended_ns, provenance=provenance_of(
+                observation, used, model.checksum, ready.context.prefix.provenance.prefix_hash))
 
 
-def provenance_of(observation: Observation, state: RobotState | None, checksum: str) -> Provenance:
+def provenance_of(observation: Observation, state: RobotState | None, checksum: str,
+                  prefix_hash: str = '') -> Provenance:
     """Return where a result on this observation comes from."""
     return Provenance(observation_id=observation.observation_id, stamp_ns=observation.stamp_ns,
                       cameras=tuple(frame.camera for frame in observation.frames),
                       camera_stamps_ns=tuple(frame.stamp_ns for frame in observation.frames),
                       state_stamp_ns=0 if state is None else state.stamp_ns,
-                      model_checksum=checksum)
+                      model_checksum=checksum, prefix_hash=prefix_hash)

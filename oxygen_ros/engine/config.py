@@ -47,6 +47,7 @@ class EngineConfig:
     max_decode_batch: int = 16  # rows of a decode step
     max_text_tokens: int = 512  # prompt and answer of one request together
     place_queries: int = 0  # vectors of a scene graph's dense read of its prefix; 0: no read
+    hash_inputs: bool = False  # take the hash of what each shared prefix is computed from
     seed: int = 0  # of the action noise
 
     def __post_init__(self) -> None:

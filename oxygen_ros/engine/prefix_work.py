@@ -2,12 +2,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from ..types import Observation
 from .attention import MaskKind, Span
+from .input_hash import ImageHash, input_hash
 from .model_runner import ModelRunner
 from .prefix import PrefixBuilder
 from .work import Rank, UnitKey, UnitKind
@@ -45,11 +47,13 @@ class PrefixWork:
     :param rank: PREFIX for the shared one; a text request's own (isolated caches) runs at the
         request's rank.
     :param complete: called once at the end; registers the prefix.
+    :param hashed: note the hash of the inputs in the provenance.
     """
 
     def __init__(self, runner: ModelRunner, features: FeatureCache, observation: Observation,
                  prompt_tokens: tuple[int, ...], builder: PrefixBuilder,
-                 complete: Callable[[PrefixWork], None], rank: Rank = Rank.PREFIX) -> None:
+                 complete: Callable[[PrefixWork], None], rank: Rank = Rank.PREFIX,
+                 hashed: bool = False) -> None:
         self.observation = observation
         self.builder = builder
         self._arrived_ns = observation.steady_ns
@@ -59,6 +63,8 @@ class PrefixWork:
         self._prompt_tokens = prompt_tokens
         self._complete = complete
         self._pending = list(observation.frames)
+        # One after another, before the images go to the model
+        self._hashes = [ImageHash(frame) for frame in observation.frames] if hashed else []
         self._encoded: list[Tensor] = []
         self._image: Tensor | None = None  # preprocessed, waiting for the vision tower
         self._hidden: Tensor | None = None
@@ -83,6 +89,8 @@ class PrefixWork:
     def next_unit(self) -> UnitKey | None:
         if self._done:
             return None
+        if (image_hash := self._unfinished_hash) is not None:
+            return UnitKey(UnitKind.HASH, image_hash.next_bytes)
         if self._image is not None:
             return UnitKey(UnitKind.VISION, self._runner.spec.tokens_per_image)
         if self._pending:
@@ -91,12 +99,19 @@ class PrefixWork:
                        self._num_tokens)
 
     @property
+    def _unfinished_hash(self) -> ImageHash | None:
+        return next((one for one in self._hashes if not one.is_done), None)
+
+    @property
     def _at_last_layer(self) -> bool:
         return self._layer == self._runner.spec.num_layers - 1
 
     def run_unit(self) -> None:
         assert not self._done
-        if self._image is not None:
+        if (image_hash := self._unfinished_hash) is not None:
+            self._runner.counters.units[UnitKind.HASH] += 1
+            image_hash.update()
+        elif self._image is not None:
             self._encode(self._image)
         elif self._pending:
             self._ingest()
@@ -137,4 +152,12 @@ class PrefixWork:
         self._hidden = None
         self._encoded.clear()
         self._runner.counters.prefills += 1
+        if self._hashes:
+            self._note_hash()
         self._complete(self)
+
+    def _note_hash(self) -> None:
+        digests = (image_hash.hexdigest() for image_hash in self._hashes)
+        self.builder.provenance = replace(self.builder.provenance, prefix_hash=input_hash(
+            self.builder.provenance.model_checksum, zip(self.observation.frames, digests),
+            self._prompt_tokens))

@@ -43,7 +43,7 @@ class SharedPrefixes:
         self._runner = runner
         self._manager = manager
         self._action = action
-        self._seed = config.seed
+        self._seed, self._hashed = config.seed, config.hash_inputs
         self._now_ns = now_ns
         self._period_ns = round(config.observation_period_s * 1e9)
         self._next_ns = now_ns()
@@ -108,7 +108,8 @@ class SharedPrefixes:
             steady_ns=observation.steady_ns,
             provenance=provenance_of(observation, state, model.checksum))
         assert builder is not None  # a slot is free
-        return PrefixWork(self._runner, features, observation, prompt, builder, complete, rank)
+        return PrefixWork(self._runner, features, observation, prompt, builder, complete, rank,
+                          self._hashed)
 
     def _instruction_of(self, observation: Observation) -> str:
         return observation.instruction or self.instruction

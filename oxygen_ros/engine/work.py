@@ -22,6 +22,7 @@ class Rank(IntEnum):
 class UnitKind(str, Enum):
     """What a unit does; costs are estimated per kind and size."""
 
+    HASH = 'hash'  # a piece of an image into the hash of the prefix
     INGEST = 'ingest'  # one image to the model's input
     VISION = 'vision'  # one camera through the vision tower
     PREFILL = 'prefill'  # one layer of a prefix

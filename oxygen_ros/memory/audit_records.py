@@ -27,7 +27,11 @@ def observed(provenance: Provenance | None) -> dict[str, object] | None:
             'state_stamp_ns': provenance.state_stamp_ns}
 
 
-def chunk_record(chunk: ActionChunk, context: AuditContext, prefix_hash: str = '') -> AuditRecord:
+def _prefix_hash(provenance: Provenance | None) -> str:
+    return '' if provenance is None else provenance.prefix_hash
+
+
+def chunk_record(chunk: ActionChunk, context: AuditContext) -> AuditRecord:
     """Return the record of an action chunk; its values are bound by their hash."""
     body = {
         'chunk_id': chunk.chunk_id, 'epoch': chunk.epoch, 'shape': list(chunk.values.shape),
@@ -36,11 +40,11 @@ def chunk_record(chunk: ActionChunk, context: AuditContext, prefix_hash: str = '
         'pass_us': (chunk.pass_ended_ns - chunk.pass_started_ns) // 1_000,
         'inference_delay_us': chunk.inference_delay_ns // 1_000}
     return AuditRecord('chunk', chunk.start_stamp_ns, body, observed(chunk.provenance),
-                       prefix_hash, context)
+                       _prefix_hash(chunk.provenance), context)
 
 
 def utterance_record(result: TextResult, stamp_ns: int, context: AuditContext,
-                     prefix_hash: str = '', verdict: str = '', reasons: Sequence[str] = (),
+                     verdict: str = '', reasons: Sequence[str] = (),
                      cited: Sequence[int] = ()) -> AuditRecord:
     """Return the record of what was said, with what the facts say of it.
 
@@ -50,11 +54,11 @@ def utterance_record(result: TextResult, stamp_ns: int, context: AuditContext,
             'finish_reason': result.finish_reason.value, 'message': result.message,
             'num_tokens': len(result.tokens), 'verdict': verdict, 'reasons': list(reasons[:16]),
             'cited': list(cited[:64])}
-    return AuditRecord('utterance', stamp_ns, body, observed(result.provenance), prefix_hash,
-                       context)
+    return AuditRecord('utterance', stamp_ns, body, observed(result.provenance),
+                       _prefix_hash(result.provenance), context)
 
 
-def scene_record(update: SceneUpdate, text: str, context: AuditContext, prefix_hash: str = '',
+def scene_record(update: SceneUpdate, text: str, context: AuditContext,
                  verdicts: Mapping[int, str] | None = None) -> AuditRecord:
     """Return the record of a scene update: what the model wrote, and what it was merged to."""
     # The graph itself is long and in the store; its hash binds what was answered from it.
@@ -67,8 +71,8 @@ def scene_record(update: SceneUpdate, text: str, context: AuditContext, prefix_h
             'num_relations': len(edges), 'graph_sha256': digest,
             'verdicts': {str(key): verdict for key, verdict in list((verdicts or {}).items())[:256]
                          if verdict == 'contradicted'}}
-    return AuditRecord('scene', update.stamp_ns, body, observed(update.provenance), prefix_hash,
-                       context)
+    return AuditRecord('scene', update.stamp_ns, body, observed(update.provenance),
+                       _prefix_hash(update.provenance), context)
 
 
 def event_record(kind: str, stamp_ns: int, context: AuditContext,

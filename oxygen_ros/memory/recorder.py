@@ -33,13 +33,13 @@ class MemoryRecorder:
         """Model, parameters and software as they are now."""
         return self._context
 
-    def chunk(self, chunk: ActionChunk, prefix_hash: str = '') -> None:
+    def chunk(self, chunk: ActionChunk) -> None:
         """Record an action chunk."""
-        self._put(chunk_record(chunk, self._context, prefix_hash))
+        self._put(chunk_record(chunk, self._context))
         self._put(chunk_note(chunk))
 
     def utterance(self, result: TextResult, stamp_ns: int, *, question: str = '',
-                  prefix_hash: str = '', verdict: str = '', reasons: Sequence[str] = (),
+                  verdict: str = '', reasons: Sequence[str] = (),
                   cited: Sequence[int] = ()) -> None:
         """Record what was said, or that a request ended without a word.
 
@@ -47,21 +47,20 @@ class MemoryRecorder:
         :param verdict: what the facts say of it, with the reasons.
         :param cited: entries of the store that were given to the model.
         """
-        self._put(utterance_record(result, stamp_ns, self._context, prefix_hash, verdict, reasons,
-                                   cited))
+        self._put(utterance_record(result, stamp_ns, self._context, verdict, reasons, cited))
         note = utterance_note(result, stamp_ns, question, verdict, tuple(cited))
         if note is not None:
             self._put(note)
 
     def scene(self, update: SceneUpdate, text: str, *, place: FloatArray | None = None,
-              verdicts: Mapping[int, str] | None = None, prefix_hash: str = '') -> None:
+              verdicts: Mapping[int, str] | None = None) -> None:
         """Record a scene update.
 
         :param text: what the model wrote.
         :param place: embedding of the place, [dims].
         :param verdicts: what the facts say of each object, by id.
         """
-        self._put(scene_record(update, text, self._context, prefix_hash, verdicts))
+        self._put(scene_record(update, text, self._context, verdicts))
         if update.provenance is not None:
             self._put(SceneNote(update, place, verdicts or {}))
 

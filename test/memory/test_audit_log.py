@@ -33,7 +33,7 @@ from oxygen_ros.types import (
     TextResult,
 )
 
-SEEN = Provenance(7, 1_000, ('front', 'left'), (1_000, 990), 995, 'c0ffee')
+SEEN = Provenance(7, 1_000, ('front', 'left'), (1_000, 990), 995, 'c0ffee', 'f00')
 
 
 def event(number: int = 0) -> AuditRecord:
@@ -50,9 +50,9 @@ def test_records_name_observation_model_parameters_and_software(
     update = SceneUpdate(2, 1_000, (SceneObject(1, 'cup'), SceneObject(2, 'mug')), (), SEEN)
     log = AuditLog(tmp_path, wall_ns=lambda: 77)
     log.append([
-        chunk_record(chunk, audit_context, 'f00'),
-        utterance_record(result, 2_000, audit_context, 'f00', 'contradicted', ['it is blue'], [4]),
-        scene_record(update, 'cup 0 0000\n.', audit_context, 'f00', {1: 'contradicted', 2: ''}),
+        chunk_record(chunk, audit_context),
+        utterance_record(result, 2_000, audit_context, 'contradicted', ['it is blue'], [4]),
+        scene_record(update, 'cup 0 0000\n.', audit_context, {1: 'contradicted', 2: ''}),
         event_record('instruction', 2_500, audit_context, text='stop', source='~/x')])
     log.close()
     records = [fields for _, fields in find_records(segment_paths(tmp_path))]

@@ -165,7 +165,7 @@ def _engine(reader: Mapping[str, Any]) -> EngineConfig:
         reader, 'engine', EngineConfig, kv=_fields(reader, 'kv', KVConfig),
         scheduler=_fields(reader, 'scheduler', SchedulerConfig), action=action,
         policy=Policy(reader['scheduler.policy']), batching=Batching(reader['batching']),
-        place_queries=reader['memory.place_queries'])
+        place_queries=reader['memory.place_queries'], hash_inputs=bool(reader['audit.file']))
 
 
 def _memory(reader: Mapping[str, Any]) -> MemorySettings:

@@ -5,7 +5,6 @@ Everything is handed on in the executor's thread and written by the writer's own
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-import hashlib
 import threading
 import time
 
@@ -20,22 +19,13 @@ from ...memory.store import EpisodicStore
 from ...memory.vocabulary import SceneVocabulary
 from ...runtime.memory_writer import MemoryWriter, WriterStatus
 from ...runtime.runtime import Runtime
-from ...types import ActionChunk, FloatArray, Provenance, SamplingParams, SceneUpdate, TextResult
+from ...types import ActionChunk, FloatArray, SamplingParams, SceneUpdate, TextResult
 from ..clocks import ClockBridge
 from ..faults import FaultLog
 from ..parameters.record_settings import RecordSettings
 
 _NEVER_ON = ('oxygen_engine', 'oxygen_tick')  # names of threads that must not be kept
 _STOP_TIMEOUT_S = 0.8  # a process that is told to end has about 3 s in all
-
-
-def prefix_hash(provenance: Provenance | None) -> str:
-    """Return SHA-256 over what a prefix was computed from: the model, and each camera's image."""
-    if provenance is None:
-        return ''
-    images = zip(provenance.cameras, provenance.camera_stamps_ns)
-    text = '\n'.join([provenance.model_checksum, *(f'{name} {stamp}' for name, stamp in images)])
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 class RunMemory:
@@ -130,7 +120,7 @@ class RunMemory:
     def chunk(self, chunk: ActionChunk) -> None:
         """Record an action chunk."""
         if self._recorder is not None:
-            self._recorder.chunk(chunk, prefix_hash(chunk.provenance))
+            self._recorder.chunk(chunk)
 
     def utterance(self, result: TextResult, question: str, cited: Sequence[int]) -> str:
         """Record the end of an answer; return what the facts say of it, empty without facts."""
@@ -142,8 +132,7 @@ class RunMemory:
         if self._recorder is not None:
             self._recorder.utterance(
                 result, result.ended_ns + self._clock.offset_ns(), question=question,
-                prefix_hash=prefix_hash(result.provenance), verdict=verdict, reasons=reasons,
-                cited=cited)
+                verdict=verdict, reasons=reasons, cited=cited)
         return verdict
 
     def scene(self, update: SceneUpdate, text: str, place: FloatArray | None) -> dict[int, str]:
@@ -153,8 +142,7 @@ class RunMemory:
         """
         verdicts = {} if self._check is None else flagged(self._check.check_scene(update))
         if self._recorder is not None:
-            self._recorder.scene(update, text, place=place, verdicts=verdicts,
-                                 prefix_hash=prefix_hash(update.provenance))
+            self._recorder.scene(update, text, place=place, verdicts=verdicts)
         return verdicts
 
     def instruction(self, text: str, source: str) -> None:
