@@ -66,7 +66,7 @@ def replay_settings(
                                 memory.prompt, memory.scene_format, memory.rules),
             model_name=node.model_name, model_options=node.model_options,
             max_answer_tokens=node.dialogue.max_tokens,
-            future_tolerance_s=node.future_tolerance_s, num_threads=node.num_threads,
+            ingest=node.ingest, num_threads=node.num_threads,
             questions=tuple(Question(time_s, text) for time_s, text in questions),
             start_s=start, duration_s=duration)
     except ValueError as error:

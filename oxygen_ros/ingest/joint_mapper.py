@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 
 from .errors import JointStateError
 
+_LARGEST = float(np.finfo(np.float32).max)  # states are float32
+
 
 class JointMapper:
     """Picks the model's joints out of JointState messages.
@@ -37,7 +39,7 @@ class JointMapper:
         :param positions: one for each name, SI units; a list, an array.array or an ndarray.
         :return: [num_joints] float64, a new array.
         :raises JointStateError: lengths differ, joints missing or named twice, a needed position
-            not finite.
+            not finite (as a float32).
         """
         if len(positions) != len(names):
             raise JointStateError('position', f'{len(names)} values, one for each name',
@@ -48,9 +50,9 @@ class JointMapper:
             values = np.asarray(positions, np.float64)[self._indices]
         except (TypeError, ValueError, IndexError) as error:
             raise JointStateError('position', 'numbers', error) from None
-        if not np.isfinite(values).all():
+        if not (np.abs(values) <= _LARGEST).all():  # false for NaN too
             bad = [f'{name} = {value}' for name, value in zip(self.joint_names, values)
-                   if not np.isfinite(value)]
+                   if not abs(value) <= _LARGEST]
             raise JointStateError('position', 'finite values', ', '.join(bad))
         return values
 

@@ -30,6 +30,7 @@ from .parameters.declare import read_all
 from .parameters.model_settings import fit_to_model
 from .parameters.settings import NodeSettings
 from .records.memory_queries import MemoryQueries
+from .records.mode_watch import ModeWatch
 from .records.run_memory import RunMemory
 from .records.run_record import write_run_record
 from .requests.dialogue_server import DialogueServer
@@ -77,11 +78,12 @@ class DataPlane:
         # Entities last: nothing above leaves any behind when it fails.
         self._inputs = Inputs(
             node, settings, self.runtime.sensors, self._clock, self._on_instruction,
-            self._on_time_jump, faults)
+            self._on_time_jump, self._on_resize, faults)
         self.targets: TargetPublisher | None = None  # None: a tick in another process has them
         if settings.runtime.publish is not Publish.ELSEWHERE:
             self.targets = TargetPublisher(
                 node, self._joints, settings.groups, settings.runtime.tick, self._clock, faults)
+        self._modes = ModeWatch(node, self.runtime, self._clock, self._memory, faults, wake)
         self._chunks = make_publisher(node, msg.ActionChunk, '~/action_chunk', 10)
         self._latency = LatencyPublisher(
             node, self.runtime, self.targets, dialogue, self._clock)
@@ -172,6 +174,7 @@ class DataPlane:
             self._node.destroy_timer(timer)
         self._jump_handle.unregister()
         self._inputs.destroy()
+        self._modes.destroy()
         self._node.destroy_publisher(self._chunks)
         if self.targets is not None:
             self.targets.destroy()
@@ -200,6 +203,7 @@ class DataPlane:
 
     def drain(self) -> None:
         """Publish and hand on what the engine produced since the last call."""
+        self._modes.drain()
         text = []
         for event in self.runtime.drain():
             if isinstance(event, ActionChunk):
@@ -240,7 +244,15 @@ class DataPlane:
     def _on_time_jump(self, camera: str) -> None:
         self._reset(f'stamps of {camera} jumped back')
 
+    def _on_resize(self, camera: str) -> None:
+        width, height = self._inputs.ingest.inputs[camera].stream.size or (0, 0)
+        self._node.get_logger().warning(
+            f'{camera}: images are no longer {width}x{height}: what was computed from them is '
+            'dropped', throttle_duration_sec=5.0)
+        self.runtime.forget_observations()
+
     def _on_clock_jump(self, jump: TimeJump) -> None:
+        self._inputs.forget()
         self._reset(f'ROS time jumped ({jump.clock_change.name}, '
                     f'{jump.delta.nanoseconds * 1e-9:.3f} s)')
 

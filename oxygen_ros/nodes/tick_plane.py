@@ -20,6 +20,7 @@ from ..control import apply_realtime
 from ..runtime.tick_loop import TickLoop
 from ..types import RobotState
 from .actuation.chunk_input import ChunkInput
+from .actuation.mode_publisher import ModePublisher
 from .actuation.target_publisher import TargetPublisher
 from .clocks import ClockBridge
 from .endpoints import make_subscription
@@ -51,9 +52,10 @@ class TickPlane:
             node, settings.joints, settings.groups, settings.loop.tick, clock, faults,
             prefix=engine)
         self.loop = TickLoop(settings.loop, self.targets.publish, lambda: self._state)
+        self._modes = ModePublisher(node, engine, self.loop.arming, clock, faults)
         self._chunk_input = ChunkInput(settings.joints, self.loop.buffer)
         joint_input = JointStateInput(
-            settings.joints, settings.future_tolerance_s, clock, self._put_state)
+            settings.joints, settings.ingest, clock, self._put_state)
         # Of its own, for a group remembers every entity it ever had.
         self._group = MutuallyExclusiveCallbackGroup()
         self._subscriptions = [
@@ -84,7 +86,6 @@ class TickPlane:
 
     def start(self) -> None:
         """Start the tick, from the measured joints and with no chunk."""
-        self._state = None
         self.targets.statistics.reset()
         self._chunk_input.restart()
         self.loop.prepare()
@@ -122,6 +123,7 @@ class TickPlane:
         for subscription in self._subscriptions:
             self._node.destroy_subscription(subscription)
         self.targets.destroy()
+        self._modes.destroy()
         self._diagnostics.destroy()
 
     def reconfigure(self, settings: TickSettings) -> None:

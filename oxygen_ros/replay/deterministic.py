@@ -72,7 +72,7 @@ class Replay:
             settings.scene, model, runtime.engine.max_text_tokens, self._image_sizes)
         self.inputs = BagInputs(
             bag, layout, settings.joints, self.sensors, self.start_ns,
-            settings.future_tolerance_s, self._on_instruction, self._on_time_jump)
+            settings.ingest, self._on_instruction, self._on_time_jump, self._on_resize)
         self._world = self._make_world()
 
     @property
@@ -143,7 +143,10 @@ class Replay:
     def _on_instruction(self, text: str) -> None:
         self._commands.append(lambda: self.engine.set_instruction(text))
 
-    def _on_time_jump(self) -> None:
+    def _on_resize(self, camera: str) -> None:
+        self._commands.append(self.engine.reset_observations)
+
+    def _on_time_jump(self, camera: str) -> None:
         epoch = self._buffer.reset()
         self.sensors.clear()
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import math
 from typing import Any
 
+from ..ingest import IngestRules
 from ..memory.scene_grammar import SceneFormat
 from ..memory.scene_graph import GraphRules
 from ..runtime.runtime import RuntimeConfig
@@ -50,7 +51,7 @@ class ReplaySettings:
     model_name: str
     model_options: dict[str, Any]
     max_answer_tokens: int
-    future_tolerance_s: float
+    ingest: IngestRules
     num_threads: int = 1  # of torch; the last digits of sums depend on it
     questions: tuple[Question, ...] = field(default=())
     start_s: float = 0.0  # where in the recording to begin

@@ -115,7 +115,6 @@ class Runtime:
         """
         self.loop.stop(reason)
         stopped = self._engine_thread.stop(timeout_s)
-        self.sensors.clear()
         self.loop.release()
         return stopped
 
@@ -179,6 +178,10 @@ class Runtime:
     def set_instruction(self, instruction: str) -> None:
         """Post a new instruction, in force from the next observation on."""
         self._engine_thread.post(lambda engine: engine.set_instruction(instruction))
+
+    def forget_observations(self) -> None:
+        """Post that prefix and vision features be dropped: a camera sees something else now."""
+        self._engine_thread.post(lambda engine: engine.reset_observations())
 
     def reset(self) -> None:
         """Drop chunks, prefix and sensor data: time jumped."""

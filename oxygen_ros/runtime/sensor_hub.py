@@ -16,7 +16,7 @@ class SensorConfig:
 
     cameras: tuple[str, ...]  # in the model's order
     optional_cameras: tuple[str, ...] = ()  # an observation may be made without them
-    camera_max_age_s: float = 1.0  # older images are not used
+    camera_max_age_s: tuple[float, ...] = (1.0,)  # older images are not used; one, or by camera
     state_max_age_s: float = 1.0  # an older state is not acted on
     assembly_wait_s: float = 0.02  # longest wait for the other cameras' images of one time step
     max_skew_s: float = 1.0  # largest spread of stamps within an observation
@@ -30,18 +30,33 @@ class SensorConfig:
         if unknown:
             raise ValueError(
                 f'optional_cameras: expected names from cameras, got {sorted(unknown)}')
-        for name in ('camera_max_age_s', 'state_max_age_s', 'max_skew_s'):
-            if not getattr(self, name) > 0.0:
-                raise ValueError(f'{name}: expected above 0, got {getattr(self, name)}')
+        if len(self.camera_max_age_s) not in (1, len(self.cameras)):
+            raise ValueError(f'camera_max_age_s: expected 1 or {len(self.cameras)} values, one '
+                             f'for each of the cameras, got {len(self.camera_max_age_s)}')
+        for name, values in (('camera_max_age_s', self.camera_max_age_s),
+                             ('state_max_age_s', (self.state_max_age_s,)),
+                             ('max_skew_s', (self.max_skew_s,))):
+            for value in values:
+                if not value > 0.0:
+                    raise ValueError(f'{name}: expected above 0, got {value}')
         if not self.assembly_wait_s >= 0.0:
             raise ValueError(f'assembly_wait_s: expected at least 0, got {self.assembly_wait_s}')
+
+    def max_age_s(self, camera: str) -> float:
+        """Return the age beyond which a camera's images are not used."""
+        ages = self.camera_max_age_s
+        return ages[0] if len(ages) == 1 else ages[self.cameras.index(camera)]
+
+    def is_required(self, camera: str) -> bool:
+        """Return whether no observation is made without this camera."""
+        return camera not in self.optional_cameras
 
 
 class SensorHub:
     """The engine's `Sensors`.
 
-    `put_frame` and `put_state` may be called by any thread: each swaps one reference.
-    `observation` and `state` belong to the engine's thread.
+    `put_frame`, `drop_frame` and `put_state` may be called by any thread: each swaps one
+    reference. `observation` and `state` belong to the engine's thread.
 
     :param wake: called after each new frame; must return at once.
     """
@@ -51,12 +66,14 @@ class SensorHub:
         self.wake = wake
         self.num_frames: dict[str, int] = dict.fromkeys(config.cameras, 0)  # received, by camera
         self.skew_refused = 0
+        self.newest_skew = ''  # the last refusal in words
         self._frames: dict[str, CameraFrame | None] = dict.fromkeys(config.cameras, None)
         self._state: RobotState | None = None
         self._used: dict[str, tuple[str, int] | None] = dict.fromkeys(config.cameras, None)
         self._first_new_ns: int | None = None
         self._num_observations = 0
-        self._camera_max_age_ns = round(config.camera_max_age_s * 1e9)
+        self._max_age_ns = {camera: round(config.max_age_s(camera) * 1e9)
+                            for camera in config.cameras}
         self._state_max_age_ns = round(config.state_max_age_s * 1e9)
         self._wait_ns = round(config.assembly_wait_s * 1e9)
         self._max_skew_ns = round(config.max_skew_s * 1e9)
@@ -67,12 +84,16 @@ class SensorHub:
         self.num_frames[frame.camera] += 1
         self.wake()
 
+    def drop_frame(self, camera: str) -> None:
+        """Treat a camera as one that has given no image: what it shows is not of now."""
+        self._frames[camera] = None
+
     def put_state(self, state: RobotState) -> None:
         """Take the newest measured state."""
         self._state = state
 
     def clear(self) -> None:
-        """Forget what was received: time jumped, or the node was deactivated."""
+        """Forget what was received: time jumped."""
         for camera in self._frames:
             self._frames[camera] = None
             self._used[camera] = None
@@ -80,10 +101,17 @@ class SensorHub:
         self._first_new_ns = None
 
     def restart(self) -> None:
-        """Forget what was received, and count from zero: a new activation."""
-        self.clear()
+        """Count from zero: a new activation.
+
+        What was received stays: joints that were measured a moment ago are measured, and what is
+        too old is refused by its age.
+        """
+        for camera in self._used:
+            self._used[camera] = None
+        self._first_new_ns = None
         self.num_frames = dict.fromkeys(self.config.cameras, 0)
         self.skew_refused = 0
+        self.newest_skew = ''
         self._num_observations = 0
 
     def frame(self, camera: str) -> CameraFrame | None:
@@ -110,9 +138,9 @@ class SensorHub:
         frames: list[CameraFrame] = []
         num_new = 0
         for camera in self.config.cameras:
-            frame = self._frames[camera]
-            if frame is None or now_ns - frame.steady_ns > self._camera_max_age_ns:
-                if camera not in self.config.optional_cameras:
+            frame = self._fresh(camera, now_ns)
+            if frame is None:
+                if self.config.is_required(camera):
                     return None
                 continue
             frames.append(frame)
@@ -123,9 +151,7 @@ class SensorHub:
             self._first_new_ns = now_ns
         if num_new < len(frames) and now_ns - self._first_new_ns < self._wait_ns:
             return None
-        stamps = [frame.stamp_ns for frame in frames]
-        if max(stamps) - min(stamps) > self._max_skew_ns:
-            self.skew_refused += 1
+        if self._is_skewed(frames):
             return None
         for frame in frames:
             self._used[frame.camera] = frame.key
@@ -135,12 +161,23 @@ class SensorHub:
         return Observation(observation_id=self._num_observations, stamp_ns=newest.stamp_ns,
                            steady_ns=newest.steady_ns, frames=tuple(frames), state=self._state)
 
+    def _fresh(self, camera: str, now_ns: int) -> CameraFrame | None:
+        frame = self._frames[camera]
+        if frame is None or now_ns - frame.steady_ns > self._max_age_ns[camera]:
+            return None
+        return frame
+
+    def _is_skewed(self, frames: Sequence[CameraFrame]) -> bool:
+        oldest = min(frames, key=lambda frame: frame.stamp_ns)
+        newest = max(frames, key=lambda frame: frame.stamp_ns)
+        skew_ns = newest.stamp_ns - oldest.stamp_ns
+        if skew_ns <= self._max_skew_ns:
+            return False
+        self.skew_refused += 1
+        self.newest_skew = f'{oldest.camera} is {skew_ns * 1e-9:.3f} s behind {newest.camera}'
+        return True
+
     def waiting_for(self, now_ns: int) -> Sequence[str]:
         """Return the required cameras without a fresh image."""
-        missing = []
-        for camera in self.config.cameras:
-            frame = self._frames[camera]
-            stale = frame is None or now_ns - frame.steady_ns > self._camera_max_age_ns
-            if stale and camera not in self.config.optional_cameras:
-                missing.append(camera)
-        return missing
+        return [camera for camera in self.config.cameras
+                if self.config.is_required(camera) and self._fresh(camera, now_ns) is None]

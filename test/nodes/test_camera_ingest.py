@@ -12,6 +12,7 @@ pytest.importorskip('rclpy', reason='the messages are those of ROS')
 from rclpy.clock import Clock
 from sensor_msgs.msg import CompressedImage, Image, JointState
 
+from oxygen_ros.ingest import CameraSink, IngestRules
 from oxygen_ros.nodes.clocks import ClockBridge, ns_of, stamp_of
 from oxygen_ros.nodes.faults import FaultLog
 from oxygen_ros.nodes.sensors.camera_ingest import CameraIngest
@@ -37,12 +38,13 @@ class Ingest:
     def __init__(self):
         self.clock = Clock()
         self.bridge = ClockBridge(self.clock)
-        self.frames, self.jumps = [], []
+        self.frames, self.dropped, self.jumps, self.resized = [], [], [], []
         self.hold = threading.Event()
         self.hold.set()
         self.faults = FaultLog(Logger())
-        self.ingest = CameraIngest(('cam',), 0.05, self.bridge, self.put, self.jumps.append,
-                                   self.faults)
+        sink = CameraSink(self.put, self.dropped.append, self.jumps.append, self.resized.append)
+        self.ingest = CameraIngest(('cam',), IngestRules(0.05, frozen_after_s=2.0), self.bridge,
+                                   sink, self.faults)
         self.counts = self.ingest.inputs['cam'].counts
         self.ingest.start()
 
@@ -59,7 +61,8 @@ class Ingest:
 
     def num_done(self):
         counts = self.counts
-        return counts.decoded + counts.refused + counts.repeated + counts.backward
+        return (counts.decoded + counts.refused + counts.repeated + counts.backward
+                + counts.frozen)
 
     def wait_for(self, condition):
         deadline_s = time.monotonic() + TIMEOUT_S
@@ -93,7 +96,7 @@ def test_an_image_becomes_a_frame_with_its_stamp_on_both_clocks(rig):
     assert frame.stamp_ns == stamp_ns
     assert frame.steady_ns == pytest.approx(stamp_ns - rig.bridge.offset_ns(), abs=2_000_000)
     assert frame.image.tolist() == np.arange(18).reshape(2, 3, 3).tolist()
-    assert rig.ingest.inputs['cam'].size == (3, 2)
+    assert rig.ingest.inputs['cam'].stream.size == (3, 2)
 
 
 @pytest.mark.parametrize('stamp', ['zero', 'future'])
@@ -155,7 +158,7 @@ def test_a_fault_of_the_decoder_is_noted_and_the_thread_goes_on(rig, monkeypatch
         raise RuntimeError('broken on purpose')
 
     with monkeypatch.context() as patch:
-        patch.setattr('oxygen_ros.nodes.sensors.camera_ingest.decode_image', fail)
+        patch.setattr('oxygen_ros.ingest.camera_stream.decode_image', fail)
         rig.offer(image(rig.now_ns()))
     assert rig.faults.counts['ingest of cam'] == 1
     rig.offer(image(rig.now_ns()))
@@ -165,7 +168,7 @@ def test_a_fault_of_the_decoder_is_noted_and_the_thread_goes_on(rig, monkeypatch
 def test_joint_states_are_mapped_by_name_and_wrong_ones_are_named():
     clock = Clock()
     states = []
-    joints = JointStateInput(('a', 'b'), 0.05, ClockBridge(clock), states.append)
+    joints = JointStateInput(('a', 'b'), IngestRules(), ClockBridge(clock), states.append)
     message = JointState(name=['b', 'x', 'a'], position=[2.0, 9.0, 1.0],
                          velocity=[float('nan')] * 3)
     message.header.stamp = stamp_of(clock.now().nanoseconds - SECOND)

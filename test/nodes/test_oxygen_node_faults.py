@@ -21,7 +21,7 @@ def rig():
     """Return a rig with an active, armed node that has fresh targets."""
     rig = Rig()
     node = rig.node = OxygenNode(context=rig.context, parameter_overrides=overrides(
-        sensors__camera_max_age_s=0.5, sensors__state_max_age_s=0.5))
+        sensors__camera_max_age_s=[0.5], sensors__state_max_age_s=0.5))
     rig.executor.add_node(node)
     rig.targets = rig.received['oxygen/target']
     rig.listen(Target, 'oxygen/target')

@@ -18,6 +18,7 @@ from ..requests.scene_graph_server import SceneGraphServer
 from ..sensors.inputs import Inputs
 from .diagnostics import ERROR, Figures, Finding, Task, WARN
 from .record_diagnostics import writer_findings
+from .sensor_findings import CameraFindings, JointFindings, Recent
 
 Limits = Callable[[], DiagnosticLimits]
 
@@ -42,36 +43,28 @@ def camera_task(node: Node, runtime: Runtime, inputs: Inputs, camera: str,
     """Look at one camera."""
     source = inputs.ingest.inputs[camera]
     subscriptions = inputs.camera_subscriptions[camera]
+    images = CameraFindings(source.stream, runtime.sensors)
     meter = RateMeter()
 
     def task() -> tuple[list[Finding], Figures]:
         counts = source.counts
         rate_hz = meter.read(counts.received)
-        frame = runtime.sensors.frame(source.name)
         now_ns = time.monotonic_ns()
-        age_s = None if frame is None else (now_ns - frame.steady_ns) * 1e-9
-        findings: list[Finding] = []
+        findings = images.read(now_ns, runtime.engine_thread.is_running)
         if not rate_hz and not num_publishers(node, subscriptions):
             topics = ' or '.join(subscription.topic_name for subscription in subscriptions)
-            findings.append((ERROR, f'nobody publishes {topics}'))
-        elif not counts.received:
-            findings.append((ERROR, 'no image so far'))
-        elif rate_hz < limits().min_camera_rate_hz:
+            findings.insert(0, (ERROR, f'nobody publishes {topics}'))
+        elif counts.received and rate_hz < limits().min_camera_rate_hz:
             findings.append((WARN if rate_hz else ERROR, f'{rate_hz:.1f} images per second'))
         findings += [(ERROR, problem) for subscription in subscriptions
                      for problem in publisher_problems(node, subscription)]
-        if age_s is not None and age_s > runtime.sensors.config.camera_max_age_s:
-            findings.append((ERROR, f'newest image is {age_s:.1f} s old'))
-        if counts.refused:
-            findings.append((WARN, f'{counts.refused} refused, last: {counts.newest_problem}'))
-        if counts.replaced_stamps:
-            findings.append((WARN, f'{counts.replaced_stamps} stamps were zero or in the future'))
-        width, height = source.size or (0, 0)
+        age_s, size = images.age_s(now_ns), source.stream.size or (0, 0)
         return findings, [
             ('rate (Hz)', rate_hz), ('age (s)', 'none' if age_s is None else age_s),
-            ('size (px)', f'{width}x{height}'), ('decode time (ms)', source.decode_ns * 1e-6),
+            ('size (px)', f'{size[0]}x{size[1]}'), ('decode time (ms)', source.decode_ns * 1e-6),
             ('received', counts.received), ('decoded', counts.decoded),
             ('refused', counts.refused), ('superseded', source.slot.num_superseded),
+            ('frozen', counts.frozen), ('size changes', counts.resized),
             ('repeated stamps', counts.repeated), ('backward stamps', counts.backward),
             ('replaced stamps', counts.replaced_stamps)]
 
@@ -82,25 +75,21 @@ def joints_task(node: Node, runtime: Runtime, inputs: Inputs) -> Task:
     """Look at the joint states."""
     counts = inputs.joints.counts
     subscription = inputs.joint_subscription
+    states = JointFindings(inputs.joints.stream, runtime.sensors)
     meter = RateMeter()
 
     def task() -> tuple[list[Finding], Figures]:
         rate_hz = meter.read(counts.received)
-        state = runtime.sensors.newest_state()
-        findings: list[Finding] = []
+        now_ns = time.monotonic_ns()
+        findings = states.read(now_ns)
         if not rate_hz and not num_publishers(node, [subscription]):
-            findings.append((ERROR, f'nobody publishes {subscription.topic_name}'))
-        elif not counts.received:
-            findings.append((ERROR, 'no joint state so far'))
-        elif not rate_hz:
-            findings.append((ERROR, 'no joint state in the last second'))
+            findings.insert(0, (ERROR, f'nobody publishes {subscription.topic_name}'))
         findings += [(ERROR, problem) for problem in publisher_problems(node, subscription)]
-        if counts.refused:
-            findings.append((WARN, f'{counts.refused} refused, last: {counts.newest_problem}'))
-        age_s = 'none' if state is None else (time.monotonic_ns() - state.steady_ns) * 1e-9
+        age_s = states.age_s(now_ns)
         return findings, [
-            ('rate (Hz)', rate_hz), ('age (s)', age_s), ('received', counts.received),
-            ('refused', counts.refused), ('replaced stamps', counts.replaced_stamps)]
+            ('rate (Hz)', rate_hz), ('age (s)', 'none' if age_s is None else age_s),
+            ('received', counts.received), ('refused', counts.refused),
+            ('backward stamps', counts.backward), ('replaced stamps', counts.replaced_stamps)]
 
     return task
 
@@ -108,6 +97,8 @@ def joints_task(node: Node, runtime: Runtime, inputs: Inputs) -> Task:
 def engine_task(node: Node, runtime: Runtime, inputs: Inputs, limits: Limits,
                 faults: FaultLog) -> Task:
     """Look at the engine's thread, at what it has done, and at who instructs it."""
+    skew = Recent(lambda: runtime.sensors.skew_refused)
+
     def task() -> tuple[list[Finding], Figures]:
         thread = runtime.engine_thread
         counters = runtime.engine.counters
@@ -122,6 +113,9 @@ def engine_task(node: Node, runtime: Runtime, inputs: Inputs, limits: Limits,
         if thread.num_faults:
             newest = runtime.faults[-1].strip().splitlines()[-1] if runtime.faults else ''
             findings.append((WARN, f'{thread.num_faults} faults, last: {newest}'))
+        if skew.read(time.monotonic_ns()):
+            findings.append((WARN, f'{runtime.sensors.skew_refused} sets of images refused, last: '
+                                   f'{runtime.sensors.newest_skew} (sensors.max_skew_s)'))
         findings += [(WARN, problem) for problem
                      in publisher_problems(node, inputs.instruction_subscription)]
         if faults.counts:

@@ -28,8 +28,13 @@ ROBOT: tuple[ParameterSpec, ...] = (
                   'For tick_node: name of the node whose chunks it plays, and in whose name it '
                   'publishes and serves', fixed=True),
 
-    ParameterSpec('sensors.camera_max_age_s', 1.0,
-                  'An older image is not used', 's', 0.001, 3600.0),
+    ParameterSpec('sensors.camera_max_age_s', [1.0],
+                  'An older image is not used: one value, or one for each camera', 's', 0.001,
+                  3600.0),
+    ParameterSpec('sensors.frozen_after_s', 2.0,
+                  'A camera whose pixels stay the same for longer, however fresh its stamps, '
+                  'counts as lost; 0: never (simulated cameras, which have no noise)', 's', 0.0,
+                  3600.0),
     ParameterSpec('sensors.state_max_age_s', 1.0,
                   'Older joint positions are not acted on', 's', 0.001, 3600.0),
     ParameterSpec('sensors.assembly_wait_s', 0.02,

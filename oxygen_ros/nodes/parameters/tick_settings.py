@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...control import JointLimits, parse_mode, RealtimeSettings, TickConfig
+from ...ingest import IngestRules
 from ...runtime.tick_loop import TickLoopConfig
 from ..actuation.actuator_groups import actuator_groups, ActuatorGroup
 from .declare import ParameterError
@@ -42,7 +43,7 @@ class TickSettings:
 
     joints: tuple[str, ...]
     groups: tuple[ActuatorGroup, ...]
-    future_tolerance_s: float
+    ingest: IngestRules
     loop: TickLoopConfig
     diagnostics: ActuationLimits
 
@@ -60,7 +61,7 @@ def make_tick_settings(values: Mapping[str, Value]) -> TickSettings:
             realtime.switch_interval_s, _OWN_SWITCH_INTERVAL_S))
         return TickSettings(
             joints=joints, groups=actuator_groups(reader, joints),
-            future_tolerance_s=reader['sensors.future_tolerance_s'],
+            ingest=IngestRules(reader['sensors.future_tolerance_s']),
             loop=TickLoopConfig(
                 tick=tick_config(reader, len(joints)), limits=joint_limits(reader, len(joints)),
                 blend_s=reader['actuation.blend_s'], realtime=realtime),

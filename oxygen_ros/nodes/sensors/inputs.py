@@ -12,6 +12,7 @@ from rclpy.subscription import Subscription
 from sensor_msgs.msg import CompressedImage, Image, JointState
 from std_msgs.msg import String
 
+from ...ingest import CameraSink
 from ...runtime.sensor_hub import SensorHub
 from ..clocks import ClockBridge
 from ..endpoints import make_subscription
@@ -31,16 +32,16 @@ class Inputs:
 
     :param on_instruction: takes the text of a new instruction.
     :param on_time_jump: takes the name of a camera whose stamps jumped back; any thread.
+    :param on_resize: takes the name of a camera whose images have another size; any thread.
     """
 
     def __init__(self, node: Node, settings: NodeSettings, sensors: SensorHub, clock: ClockBridge,
                  on_instruction: Callable[[str], None], on_time_jump: Callable[[str], None],
-                 faults: FaultLog) -> None:
+                 on_resize: Callable[[str], None], faults: FaultLog) -> None:
+        sink = CameraSink(sensors.put_frame, sensors.drop_frame, on_time_jump, on_resize)
         self.ingest = CameraIngest(
-            sensors.config.cameras, settings.future_tolerance_s, clock, sensors.put_frame,
-            on_time_jump, faults)
-        self.joints = JointStateInput(
-            settings.joints, settings.future_tolerance_s, clock, sensors.put_state)
+            sensors.config.cameras, settings.ingest, clock, sink, faults)
+        self.joints = JointStateInput(settings.joints, settings.ingest, clock, sensors.put_state)
         self.camera_subscriptions: dict[str, list[Subscription[Any]]] = {}
         self._node = node
         self._faults = faults
@@ -63,6 +64,11 @@ class Inputs:
                    qos: QoSProfile) -> Subscription[Any]:
         return make_subscription(
             self._node, kind, topic, self._faults.guard(topic, callback), qos, self._group)
+
+    def forget(self) -> None:
+        """Use nothing that has come so far: time jumped."""
+        self.ingest.forget()
+        self.joints.stream.begin()
 
     def destroy(self) -> None:
         """Take all subscriptions back."""
