@@ -1,6 +1,7 @@
 """Who drives the robot: the state machine behind enable, hold, stop and takeover."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
@@ -46,10 +47,14 @@ class Arming:
 
     Any thread may call `view` and `stop`; the other requests come from one thread at a time. A
     stop is a latch of its own, so that no request that runs beside it can undo it.
+
+    `on_change` takes each new state and the request behind it, in order; it is called by the
+    thread of the request and must return at once.
     """
 
     def __init__(self) -> None:
         """Start disarmed."""
+        self.on_change: Callable[[ArmState, str], None] = lambda state, request: None
         self._stopped = False
         self._base = ArmView(ArmState.DISARMED, False, 0)  # replaced as a whole, never changed
 
@@ -72,14 +77,17 @@ class Arming:
             return ArmReply(False, 'stopped: disarm first, then enable')
         if self._base.state is ArmState.ARMED:
             return ArmReply(True, 'already armed')
-        self._enter(ArmState.ARMED, sending=True, restart=True)
+        self._enter(ArmState.ARMED, 'enable', sending=True, restart=True)
         return ArmReply(True, 'armed')
 
     def disarm(self) -> ArmReply:
         """Send nothing from now on, and lift a stop."""
+        before = self.state
         if self._base.state is not ArmState.DISARMED:
-            self._enter(ArmState.DISARMED, sending=False, restart=True)
+            self._base = ArmView(ArmState.DISARMED, False, self._base.generation + 1)
         self._stopped = False  # last, so that nothing is sent in between
+        if before is not ArmState.DISARMED:
+            self.on_change(ArmState.DISARMED, 'disarm')
         return ArmReply(True, 'disarmed')
 
     def hold(self) -> ArmReply:
@@ -91,13 +99,15 @@ class Arming:
             return ArmReply(False, 'disarmed: nothing to hold')
         if state is not ArmState.HOLDING:
             # From takeover the last target of ours is old: hold where the operator left it.
-            self._enter(
-                ArmState.HOLDING, sending=True, restart=state is ArmState.TAKEOVER)
+            self._enter(ArmState.HOLDING, 'hold', sending=True,
+                        restart=state is ArmState.TAKEOVER)
         return ArmReply(True, 'holding')
 
     def stop(self) -> ArmReply:
         """Hold at once and refuse to be enabled until disarmed."""
-        self._stopped = True
+        before, self._stopped = self._stopped, True
+        if not before:
+            self.on_change(ArmState.STOPPED, 'stop')
         return ArmReply(True, 'stopped')
 
     def takeover(self) -> ArmReply:
@@ -105,8 +115,9 @@ class Arming:
         if self._stopped:
             return ArmReply(False, 'stopped: disarm first')
         if self._base.state is not ArmState.TAKEOVER:
-            self._enter(ArmState.TAKEOVER, sending=False, restart=True)
+            self._enter(ArmState.TAKEOVER, 'takeover', sending=False, restart=True)
         return ArmReply(True, 'takeover')
 
-    def _enter(self, state: ArmState, *, sending: bool, restart: bool) -> None:
+    def _enter(self, state: ArmState, request: str, *, sending: bool, restart: bool) -> None:
         self._base = ArmView(state, sending, self._base.generation + int(restart))
+        self.on_change(state, request)

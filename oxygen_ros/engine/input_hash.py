@@ -24,7 +24,7 @@ class ImageHash:
     """
 
     def __init__(self, frame: CameraFrame) -> None:
-        self._pixels = memoryview(np.ascontiguousarray(frame.image).reshape(-1))
+        self._pixels = np.ascontiguousarray(frame.image).reshape(-1).data
         self._hash = hashlib.sha256()
         self._offset = 0
 

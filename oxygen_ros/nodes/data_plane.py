@@ -143,6 +143,7 @@ class DataPlane:
         self._latency.restart()
         self._inputs.ingest.start()
         self.runtime.activate()
+        self._modes.drain()
         self._memory.start(read_all(self._node))
         self._dialogue.start(self.requests, self.settings.dialogue)
         self._scene.start(self.requests)

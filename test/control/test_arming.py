@@ -63,3 +63,21 @@ def test_a_stop_is_lifted_by_disarming_alone():
     assert arming.disarm().success
     assert arming.enable().success
     assert arming.state is ArmState.ARMED
+
+
+def test_each_change_is_told_once_in_order_with_its_request():
+    arming, told = Arming(), []
+    arming.on_change = lambda state, request: told.append((state.value, request))
+    for request in ('hold', 'enable', 'enable', 'hold', 'takeover', 'takeover', 'stop', 'stop',
+                    'enable', 'takeover', 'disarm', 'disarm'):
+        getattr(arming, request)()
+    assert told == [('armed', 'enable'), ('holding', 'hold'), ('takeover', 'takeover'),
+                    ('stopped', 'stop'), ('disarmed', 'disarm')]
+
+
+def test_lifting_a_stop_that_came_while_disarmed_is_a_change():
+    arming, told = Arming(), []
+    arming.on_change = lambda state, request: told.append(state.value)
+    arming.stop()
+    arming.disarm()
+    assert told == ['stopped', 'disarmed']

@@ -11,7 +11,7 @@ from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.qos import qos_profile_sensor_data
 from rig import CAMERAS, NodeProcess, Rig
 from sensor_msgs.msg import Image
-from std_srvs.srv import SetBool
+from std_srvs.srv import SetBool, Trigger
 
 from oxygen_ros.cli import main
 from oxygen_ros.msg import ActionChunk, Target
@@ -133,6 +133,9 @@ def test_ten_targets_are_traced_to_the_stamps_of_their_images(run, capsys):
         return [target for target in targets if target.chunk_ids and not target.held]
 
     rig.wait_for(lambda: len(fresh()) >= 10, 'ten targets')
+    for service in ('hold', 'takeover'):
+        assert rig.call(Trigger, f'oxygen/{service}').success
+    assert rig.call(SetBool, 'oxygen/enable', SetBool.Request(data=True)).success
     rig.spin_for(0.3)  # so that the chunks of the newest of them are on their way to the log
     chosen = fresh()[:10]
     run.node.signal(2)
@@ -156,4 +159,6 @@ def test_ten_targets_are_traced_to_the_stamps_of_their_images(run, capsys):
     capsys.readouterr()
     assert main(['audit', 'show', '--kind', 'mode', str(run.audit)]) == 0
     modes = [json.loads(line)['body']['mode'] for line in capsys.readouterr().out.splitlines()]
-    assert modes[:2] == ['active', 'disarmed'] and 'armed' in modes and modes[-1] == 'inactive'
+    # Each change of the burst, though nobody could have seen it by looking now and then.
+    assert modes == ['active', 'disarmed', 'armed', 'holding', 'takeover', 'armed', 'disarmed',
+                     'inactive']

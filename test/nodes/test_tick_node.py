@@ -17,6 +17,8 @@ from rig import NodeProcess, Rig
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory
 
+from oxygen_ros.memory.audit_chain import segment_paths
+from oxygen_ros.memory.audit_records import find_records
 from oxygen_ros.msg import ActionChunk, LatencyReport, Target
 
 HOGGED_NODE = str(Path(__file__).with_name('hogged_node.py'))
@@ -29,7 +31,8 @@ MAX_STEP_ERROR = 1e-5
 class Chain:
     """A robot in this process, engine and tick in two others."""
 
-    def __init__(self):
+    def __init__(self, audit):
+        self.audit = audit
         self.rig = Rig()
         for kind, topic in ((Target, 'oxygen/target'), (ActionChunk, 'oxygen/action_chunk'),
                             (JointTrajectory, 'oxygen/joint_trajectory'),
@@ -38,9 +41,8 @@ class Chain:
         self.tick = NodeProcess(*TICK, realtime__fifo_priority='20')
         self.engine = self.make_engine()
 
-    @staticmethod
-    def make_engine():
-        return NodeProcess(HOGGED_NODE, tick__process='separate')
+    def make_engine(self):
+        return NodeProcess(HOGGED_NODE, tick__process='separate', audit__file=str(self.audit))
 
     @property
     def targets(self):
@@ -63,8 +65,8 @@ class Chain:
 
 
 @pytest.fixture(scope='module')
-def chain():
-    made = Chain()
+def chain(tmp_path_factory):
+    made = Chain(tmp_path_factory.mktemp('tick') / 'audit')
     yield made
     made.close()
 
@@ -130,6 +132,22 @@ def test_the_engines_figures_say_that_the_tick_is_elsewhere(chain):
     assert all(math.isnan(value) for value in (
         report.ticks, report.held, report.overruns, report.on_time_ratio, report.jitter_sd_ms))
     assert not math.isnan(report.kv_blocks_free)
+
+
+def test_each_change_of_who_drives_is_in_the_engines_audit_log(chain):
+    chain.move()
+    for service in ('hold', 'takeover', 'stop'):
+        assert chain.rig.call(Trigger, f'oxygen/{service}').success
+    assert chain.rig.call(SetBool, 'oxygen/enable', SetBool.Request(data=False)).success
+
+    def changes():
+        records = find_records(segment_paths(chain.audit), kind='mode')
+        return [(record['body']['mode'], record['body']['reason']) for _, record in records]
+
+    burst = [('armed', 'enable'), ('holding', 'hold'), ('takeover', 'takeover'),
+             ('stopped', 'stop'), ('disarmed', 'disarm')]
+    chain.rig.wait_for(lambda: changes()[-5:] == burst, 'the changes')
+    assert changes()[:2] == [('active', ''), ('disarmed', 'configure')]
 
 
 def test_a_hogged_interpreter_of_the_engine_costs_no_tick(chain):

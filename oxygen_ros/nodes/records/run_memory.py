@@ -49,7 +49,7 @@ class RunMemory:
         self._writer: MemoryWriter | None = None
         self._recorder: MemoryRecorder | None = None
         self._status: WriterStatus | None = None
-        self._mode = ''
+        self._mode: tuple[str, int, str] | None = None  # the newest, with stamp and reason
         self._num_callback_faults = self._num_engine_faults = 0
 
     def now_ns(self) -> int:
@@ -77,12 +77,12 @@ class RunMemory:
         self._writer.start()
         self._recorder = MemoryRecorder(self._put, AuditContext(
             self._runtime.model.checksum, software=f'oxygen_ros {__version__}'))
-        self._mode = ''
         self._num_callback_faults = self._faults.counts.total()
         self._num_engine_faults = self._runtime.engine_thread.num_faults
         self.parameters(parameters)
         self._recorder.mode('active', self.now_ns())
-        self.watch()
+        if self._mode is not None:
+            self._recorder.mode(*self._mode)
 
     def stop(self, reason: str) -> bool:
         """Write what waits and end the run; False: something was left."""
@@ -155,15 +155,17 @@ class RunMemory:
         if self._recorder is not None:
             self._recorder.parameters(parameters, self.now_ns())
 
+    def mode(self, mode: str, stamp_ns: int, reason: str) -> None:
+        """Record a change of who drives, by which request; before a run, its beginning is told."""
+        self._mode = (mode, stamp_ns, reason)
+        if self._recorder is not None:
+            self._recorder.mode(mode, stamp_ns, reason)
+
     def watch(self) -> None:
-        """Record a change of who drives, and new faults; called several times a second."""
+        """Record new faults; called several times a second."""
         recorder, thread = self._recorder, self._runtime.engine_thread
         if recorder is None:
             return
-        mode = self._runtime.arming.state.value
-        if mode != self._mode:
-            self._mode = mode
-            recorder.mode(mode, self.now_ns())
         if thread.num_faults != self._num_engine_faults:
             self._num_engine_faults = thread.num_faults
             faults = self._runtime.faults
