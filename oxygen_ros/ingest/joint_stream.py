@@ -57,7 +57,7 @@ class JointStream:
             return False
         stamp = trusted_stamp(stamp_ns, receipt, self._tolerance_ns)
         counts.replaced_stamps += stamp.replaced
-        if 0 < self._newest_ns - stamp.stamp_ns < TIME_JUMP_NS:
+        if not stamp.replaced and 0 < self._newest_ns - stamp.stamp_ns < TIME_JUMP_NS:
             counts.backward += 1
             return False
         self._newest_ns = stamp.stamp_ns

@@ -182,3 +182,32 @@ def test_joint_states_are_mapped_by_name_and_wrong_ones_are_named():
     joints.offer(JointState(name=['a', 'b'], position=[1.0, 2.0]))
     assert joints.counts.replaced_stamps == 1
     assert states[1].stamp_ns == pytest.approx(clock.now().nanoseconds, abs=SECOND)
+
+
+def test_what_came_while_stopped_is_seen_at_the_start(rig):
+    rig.ingest.stop()
+    stamps = [rig.now_ns() - SECOND + step for step in range(3)]
+    for stamp_ns in stamps:
+        rig.ingest.offer('cam', image(stamp_ns))
+    rig.ingest.start()
+    rig.wait_for(lambda: bool(rig.frames))
+    assert [frame.stamp_ns for frame in rig.frames] == stamps[-1:]
+
+
+def test_what_came_before_a_jump_of_time_is_not_used(rig):
+    rig.ingest.stop()
+    stamp_ns = rig.now_ns() - SECOND // 2
+    rig.ingest.offer('cam', image(stamp_ns))
+    rig.ingest.forget()
+    rig.ingest.start()
+    rig.offer(image(stamp_ns + 1))
+    assert [frame.stamp_ns for frame in rig.frames] == [stamp_ns + 1]
+
+
+def test_stamps_of_before_a_jump_of_time_bind_nothing_after_it(rig):
+    stamp_ns = rig.now_ns() - SECOND // 2
+    rig.offer(image(stamp_ns))
+    rig.ingest.forget()
+    rig.offer(image(stamp_ns - SECOND // 10))  # older by too little to be a jump of its own
+    assert [frame.stamp_ns for frame in rig.frames] == [stamp_ns, stamp_ns - SECOND // 10]
+    assert not rig.jumps and not rig.counts.backward
