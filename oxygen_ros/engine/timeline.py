@@ -45,6 +45,11 @@ class Timeline:
         self._rows[self._written % len(self._rows)] = (kind, start_ns, end_ns, units, detail)
         self._written += 1
 
+    @property
+    def num_written(self) -> int:
+        """Entries added since the last `clear`, those that were overwritten too."""
+        return self._written
+
     def clear(self) -> None:
         """Forget all entries."""
         self._written = 0

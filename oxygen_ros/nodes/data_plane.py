@@ -8,7 +8,6 @@ from rclpy.clock import Clock, JumpThreshold, TimeJump
 from rclpy.clock_type import ClockType
 from rclpy.duration import Duration
 from rclpy.node import Node
-from rclpy.timer import Timer
 import torch
 
 import oxygen_ros.msg as msg
@@ -26,6 +25,7 @@ from .monitoring import diagnostic_tasks as tasks
 from .monitoring.actuation_diagnostics import actuation_task, elsewhere_task
 from .monitoring.diagnostics import DiagnosticsPublisher
 from .monitoring.latency_publisher import LatencyPublisher
+from .monitoring.rate_timer import RateTimer
 from .parameters.declare import read_all
 from .parameters.model_settings import fit_to_model
 from .parameters.settings import NodeSettings
@@ -38,8 +38,7 @@ from .requests.engine_requests import EngineRequests
 from .requests.scene_graph_server import SceneGraphServer
 from .sensors.inputs import Inputs
 
-_LATENCY_PERIOD_S = 0.1
-_DIAGNOSTICS_PERIOD_S = 1.0
+_WATCH_PERIOD_S = 0.1
 # Forward only far, for paused or slow simulated time catches up in steps.
 _TIME_JUMP = JumpThreshold(
     min_forward=Duration(seconds=5), min_backward=Duration(nanoseconds=-1), on_clock_change=True)
@@ -89,7 +88,7 @@ class DataPlane:
             node, self.runtime, self.targets, dialogue, self._clock)
         self._diagnostics = DiagnosticsPublisher(node, model.spec.name, self._clock)
         self._add_diagnostics()
-        self._timers = self._create_timers()
+        self._create_timers()
         queries.configure(settings.records.store_file, settings.records.recall_tokens)
         # The clock forgets a callback whose handle is dropped.
         self._jump_handle = node.get_clock().create_jump_callback(
@@ -115,19 +114,24 @@ class DataPlane:
         add('dialogue', tasks.dialogue_task(self._dialogue, self.requests))
         add('model', tasks.model_task(runtime))
 
-    def _create_timers(self) -> list[Timer]:
+    def _create_timers(self) -> None:
         # On the steady clock: under simulated time a timer on ROS time may never fire.
         steady = Clock(clock_type=ClockType.STEADY_TIME)
-        periods = [(_LATENCY_PERIOD_S, 'latency', self._on_latency),
-                   (_DIAGNOSTICS_PERIOD_S, 'diagnostics', self._diagnostics.publish)]
+        periods = [(_WATCH_PERIOD_S, 'watch', self._on_watch)]
         if self.settings.memory.period_s > 0.0:
             periods.append((self.settings.memory.period_s, 'scene graph',
                             self._scene.update_in_background))
         # Of their own, for a group remembers every entity it ever had.
         group = MutuallyExclusiveCallbackGroup()
-        return [self._node.create_timer(period_s, self._faults.guard(name, callback), clock=steady,
-                                        callback_group=group)
-                for period_s, name, callback in periods]
+        self._timers = [
+            self._node.create_timer(period_s, self._faults.guard(name, callback), clock=steady,
+                                    callback_group=group) for period_s, name, callback in periods]
+        self._latency_timer = RateTimer(
+            self._node, self.settings.latency_rate_hz,
+            self._faults.guard('latency', self._on_latency), steady, group)
+        self._diagnostics_timer = RateTimer(
+            self._node, self.settings.diagnostics_rate_hz,
+            self._faults.guard('diagnostics', self._diagnostics.publish), steady, group)
 
     # Life.
 
@@ -174,6 +178,8 @@ class DataPlane:
         for timer in self._timers:
             self._node.destroy_timer(timer)
         self._jump_handle.unregister()
+        self._latency_timer.destroy()
+        self._diagnostics_timer.destroy()
         self._inputs.destroy()
         self._modes.destroy()
         self._node.destroy_publisher(self._chunks)
@@ -194,6 +200,8 @@ class DataPlane:
             if self.targets is not None:
                 self.targets.statistics.max_observation_age_ns = tick.max_observation_age_ns
         self._dialogue.reconfigure(settings.dialogue)
+        self._latency_timer.set_rate(settings.latency_rate_hz)
+        self._diagnostics_timer.set_rate(settings.diagnostics_rate_hz)
         self._memory.parameters(read_all(self._node))
 
     # Events.
@@ -219,13 +227,16 @@ class DataPlane:
             self._node.get_logger().error(
                 f'engine failed ({self._num_faults_seen} in all):\n{self.runtime.faults[-1]}')
 
-    def _on_latency(self) -> None:
+    def _on_watch(self) -> None:
         if not self.is_active:
             return
         if self.runtime.engine_thread.failed:
             self.requests.fail_all('the engine has failed')
         self._memory.watch()
-        self._latency.publish()
+
+    def _on_latency(self) -> None:
+        if self.is_active:
+            self._latency.publish()
 
     def _on_instruction(self, instruction: str) -> None:
         problem = self.set_instruction(instruction, 'topic instruction')

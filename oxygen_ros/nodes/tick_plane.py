@@ -27,10 +27,9 @@ from .endpoints import make_subscription
 from .faults import FaultLog
 from .monitoring.actuation_diagnostics import actuation_task, chunks_task
 from .monitoring.diagnostics import DiagnosticsPublisher
+from .monitoring.rate_timer import RateTimer
 from .parameters.tick_settings import ActuationLimits, same_limits, TickSettings
 from .sensors.joint_state_input import JointStateInput
-
-_DIAGNOSTICS_PERIOD_S = 1.0
 
 
 class TickPlane:
@@ -72,9 +71,10 @@ class TickPlane:
         self._diagnostics.add('chunks', chunks_task(
             node, self._subscriptions[0], self._chunk_input, self.loop.buffer))
         # On the steady clock: under simulated time a timer on ROS time may never fire.
-        self._timer = node.create_timer(
-            _DIAGNOSTICS_PERIOD_S, faults.guard('diagnostics', self._diagnostics.publish),
-            clock=Clock(clock_type=ClockType.STEADY_TIME), callback_group=self._group)
+        self._timer = RateTimer(
+            node, settings.diagnostics_rate_hz,
+            faults.guard('diagnostics', self._diagnostics.publish),
+            Clock(clock_type=ClockType.STEADY_TIME), self._group)
 
     def _subscribe(self, kind: type, topic: str, callback: Any,
                    qos: QoSProfile) -> Subscription[Any]:
@@ -119,7 +119,7 @@ class TickPlane:
 
     def destroy(self) -> None:
         """Take all entities back; only when stopped."""
-        self._node.destroy_timer(self._timer)
+        self._timer.destroy()
         for subscription in self._subscriptions:
             self._node.destroy_subscription(subscription)
         self.targets.destroy()
@@ -129,6 +129,7 @@ class TickPlane:
     def reconfigure(self, settings: TickSettings) -> None:
         """Use settings of which only live ones differ."""
         before, self.settings = self.settings.loop, settings
+        self._timer.set_rate(settings.diagnostics_rate_hz)
         tick, limits = settings.loop.tick, settings.loop.limits
         if tick != before.tick or not same_limits(limits, before.limits):
             self.loop.tick.reconfigure(tick, limits)

@@ -1,4 +1,4 @@
-"""~/latency: the figures of the last second, ten times a second."""
+"""~/latency: the figures of the last second, some ten times a second."""
 from __future__ import annotations
 
 from collections import deque
@@ -19,11 +19,12 @@ from ..actuation.target_publisher import TargetPublisher
 from ..clocks import ClockBridge, stamp_of
 from ..endpoints import make_publisher
 from ..requests.dialogue_server import DialogueServer
+from .timeline_publisher import TimelinePublisher
 
 _TICK_FIELDS = (
     'ticks', 'on_time_ratio', 'held', 'overruns', 'jitter_sd_ms', 'jitter_p99_ms',
     'jitter_max_ms', 'observation_age_p50_ms', 'observation_age_p99_ms')
-_PERIODS = 10  # reports in a window
+_WINDOW_NS = 1_000_000_000
 _NUM_EVENTS = 4096  # of the timeline; more than happen in a window
 
 
@@ -35,7 +36,6 @@ class LatencyPublisher:
 
     def __init__(self, node: Node, runtime: Runtime, targets: TargetPublisher | None,
                  dialogue: DialogueServer, clock: ClockBridge) -> None:
-        self.newest: msg.LatencyReport | None = None
         self._node = node
         self._runtime = runtime
         self._statistics = None if targets is None else targets.statistics
@@ -43,16 +43,16 @@ class LatencyPublisher:
         self._clock = clock
         self._window_ticks = max(1, round(1e9 / runtime.config.tick.period_ns))
         # Time, then the counts whose growth over the window is reported.
-        self._history: deque[tuple[int, int, int, int]] = deque(maxlen=_PERIODS + 1)
+        self._history: deque[tuple[int, int, int, int]] = deque()
         self._publisher = make_publisher(node, msg.LatencyReport, '~/latency', 10)
+        self._timeline = TimelinePublisher(node, runtime.engine.timeline, clock)
 
     def restart(self) -> None:
         """Begin a new window, at activation."""
         self._history.clear()
-        self.newest = None
 
     def publish(self) -> None:
-        """Publish one report."""
+        """Publish one report, and what the engine ran since the last one."""
         now_ns = time.monotonic_ns()
         report = msg.LatencyReport(
             header=Header(stamp=stamp_of(now_ns + self._clock.offset_ns())))
@@ -60,11 +60,12 @@ class LatencyPublisher:
         self._fill_rates(report, now_ns)
         self._fill_costs(report, now_ns)
         self._fill_memory(report, now_ns)
-        self.newest = report
         self._publisher.publish(report)
+        self._timeline.publish()
 
     def destroy(self) -> None:
-        """Take the topic back."""
+        """Take the topics back."""
+        self._timeline.destroy()
         self._node.destroy_publisher(self._publisher)
 
     def _fill_ticks(self, report: msg.LatencyReport) -> None:
@@ -87,6 +88,9 @@ class LatencyPublisher:
         counts = (now_ns, counters.action_passes, counters.text_tokens,
                   counters.observations_started)
         self._history.append(counts)
+        # The oldest that is kept is the newest of those that are a window old.
+        while len(self._history) > 2 and self._history[1][0] <= now_ns - _WINDOW_NS:
+            self._history.popleft()
         rates = [math.nan] * 3
         window_s = (now_ns - self._history[0][0]) * 1e-9
         if window_s > 0.0:
@@ -105,7 +109,7 @@ class LatencyPublisher:
         report.vision_ms = costs[UnitKind.VISION]
         report.prefill_ms = costs[UnitKind.PREFILL] * layers
         report.decode_step_ms = costs[UnitKind.DECODE] * layers + costs[UnitKind.HEAD]
-        since_ns = now_ns - 1_000_000_000
+        since_ns = now_ns - _WINDOW_NS
         rows = self._runtime.engine.timeline.newest(_NUM_EVENTS)
         rows = rows[rows[:, 2] >= since_ns]
         passes_ms = _durations_ms(rows, EventKind.ACTION)

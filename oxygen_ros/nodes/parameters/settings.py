@@ -81,6 +81,8 @@ class NodeSettings:
     memory: MemorySettings
     records: RecordSettings
     diagnostics: DiagnosticLimits
+    latency_rate_hz: float  # 0: no reports
+    diagnostics_rate_hz: float  # 0: none
 
     def has_limits_of(self, other: NodeSettings) -> bool:
         """Whether the joints' limits are the same."""
@@ -109,7 +111,9 @@ def make_settings(values: Mapping[str, Value]) -> NodeSettings:
             records=record_settings(reader),
             diagnostics=DiagnosticLimits(
                 reader['diagnostics.max_jitter_p99_ms'], reader['diagnostics.max_held_ratio'],
-                reader['diagnostics.min_camera_rate_hz'], reader['engine.stuck_after_s']))
+                reader['diagnostics.min_camera_rate_hz'], reader['engine.stuck_after_s']),
+            latency_rate_hz=reader['latency.rate_hz'],
+            diagnostics_rate_hz=reader['diagnostics.rate_hz'])
     except ValueError as error:
         raise parameter_error(error) from error
 

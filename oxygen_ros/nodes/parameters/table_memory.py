@@ -53,6 +53,10 @@ MEMORY: tuple[ParameterSpec, ...] = (
     ParameterSpec('audit.key_file', '',
                   'File with the key of a keyed log (HMAC); empty: plain hashes'),
 
+    ParameterSpec('latency.rate_hz', 10.0,
+                  'Reports on ~/latency per second; 0: none', 'Hz', 0.0, 100.0, live=True),
+    ParameterSpec('diagnostics.rate_hz', 1.0,
+                  'Statuses on /diagnostics per second; 0: none', 'Hz', 0.0, 10.0, live=True),
     ParameterSpec('diagnostics.max_jitter_p99_ms', 2.0,
                   'Tick lateness above which actuation is warned of (99th percentile of a '
                   'second)', 'ms', 0.001, 10_000.0, live=True),

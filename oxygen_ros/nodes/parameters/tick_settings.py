@@ -17,7 +17,7 @@ from .table import PARAMETERS
 
 _NAMES = ('autostart', 'engine_node', 'joints', 'max_observation_age_ms',
           'sensors.state_max_age_s', 'sensors.future_tolerance_s',
-          'diagnostics.max_jitter_p99_ms', 'diagnostics.max_held_ratio')
+          'diagnostics.rate_hz', 'diagnostics.max_jitter_p99_ms', 'diagnostics.max_held_ratio')
 _GROUPS = ('actuation.', 'limits.', 'realtime.')
 # In a process of its own the tick has only the executor's thread beside it, which may as well hand
 # over often: in less than the tick spends awake before its deadline, so that none waits for it.
@@ -46,6 +46,7 @@ class TickSettings:
     ingest: IngestRules
     loop: TickLoopConfig
     diagnostics: ActuationLimits
+    diagnostics_rate_hz: float  # 0: none
 
 
 def make_tick_settings(values: Mapping[str, Value]) -> TickSettings:
@@ -66,7 +67,8 @@ def make_tick_settings(values: Mapping[str, Value]) -> TickSettings:
                 tick=tick_config(reader, len(joints)), limits=joint_limits(reader, len(joints)),
                 blend_s=reader['actuation.blend_s'], realtime=realtime),
             diagnostics=ActuationLimits(
-                reader['diagnostics.max_jitter_p99_ms'], reader['diagnostics.max_held_ratio']))
+                reader['diagnostics.max_jitter_p99_ms'], reader['diagnostics.max_held_ratio']),
+            diagnostics_rate_hz=reader['diagnostics.rate_hz'])
     except ValueError as error:
         raise parameter_error(error) from error
 
