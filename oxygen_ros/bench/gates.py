@@ -91,11 +91,25 @@ def judge(
             'ms',
         ),
         gate(
-            'scene graph, worst gap',
+            'scene graph, longest update',
             'its period',
-            best(rounds, lambda r: r['dialogue']['scene_gap_s']['worst']),
-            1.25 * scene_period_s,
+            best(rounds, lambda r: r['scene']['s']['worst']),
+            scene_period_s,
             's',
+        ),
+        gate(
+            'scene graphs that failed or came too late',
+            '0',
+            best(rounds, lambda r: r['scene']['failed'] + r['scene']['skipped']),
+            0.0,
+            '',
+        ),
+        gate(
+            'frames lost on the way',
+            '0',
+            best(rounds, lambda r: r['ingest']['lost']),
+            0.0,
+            '',
         ),
         gate('ingest, p99', '10 ms', best(rounds, lambda r: r['ingest']['ms']['p99']), 10.0, 'ms'),
         gate(

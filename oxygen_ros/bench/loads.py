@@ -62,7 +62,7 @@ def run_node(
     from ..nodes.clients.load_client import LoadPlan, run_load
 
     with tempfile.TemporaryDirectory() as folder, Children() as children:
-        record = Path(folder) / 'run.json'
+        record, sent = Path(folder) / 'run.json', Path(folder) / 'sent.json'
         children.start(
             'camera source',
             'oxygen_ros.nodes.sources.camera_source',
@@ -73,6 +73,7 @@ def run_node(
                     'height': load.height,
                     'rate_hz': load.rate_hz,
                     'num_joints': len(JOINTS),
+                    'record_file': str(sent),
                 }
             ),
         )
@@ -103,6 +104,7 @@ def run_node(
         recording = run_load(plan, children.check)
         run = json.loads(record.read_text())
         children.stop()
+        run['sent'] = json.loads(sent.read_text())
         aside = {'beside': json.loads(other.read_text())} if beside is not None else {}
     return {
         'tick': _tick_figures(
@@ -167,6 +169,7 @@ def _engine_figures(run: dict[str, Any]) -> dict[str, Any]:
     passes = duration[rows[:, 0] == EventKind.ACTION] * 1e-6
     span_s = (rows[:, 2].max() - rows[:, 1].min()) * 1e-9 if len(rows) else 1.0
     cameras = run['cameras'].values()
+    scene = run['scene']
     ingest = [ms for camera in cameras for ms in camera['ingest_ms']]
     return {
         'preempt': {'wait_ms': {'p50': _percentile(waits, 50), 'p99': _percentile(waits, 99)}},
@@ -180,8 +183,29 @@ def _engine_figures(run: dict[str, Any]) -> dict[str, Any]:
             'frames_out': sum(camera['decoded'] for camera in cameras),
             'superseded': sum(camera['superseded'] for camera in cameras),
             'refused': sum(camera['refused'] for camera in cameras),
+            'waiting': sum(camera['waiting'] for camera in cameras),
+            'lost': _num_lost(run),
+        },
+        'scene': {
+            'merged': scene['merged'],
+            'failed': scene['failed'],
+            'skipped': scene['skipped'],
+            's': {
+                'p50': _percentile(scene['durations_s'], 50),
+                'worst': _percentile(scene['durations_s'], 100),
+            },
         },
     }
+
+
+def _num_lost(run: dict[str, Any]) -> int:
+    """Frames that were sent between the first and the last that came, and did not come."""
+    lost = 0
+    for name, camera in run['cameras'].items():
+        first, last = camera['first_stamp_ns'], camera['last_stamp_ns']
+        sent = sum(first <= stamp <= last for stamp in run['sent'][name])
+        lost += sent - camera['received']
+    return lost
 
 
 def isolate() -> None:

@@ -34,6 +34,11 @@ class Latest(Generic[T]):
         return value
 
     @property
+    def num_waiting(self) -> int:
+        """1 while there is a value to take, else 0."""
+        return len(self._slot)
+
+    @property
     def num_superseded(self) -> int:
         """Values that were replaced before anyone took them; exact once both sides are at rest."""
         return max(0, self.num_put - self.num_taken - len(self._slot))

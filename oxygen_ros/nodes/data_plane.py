@@ -168,7 +168,8 @@ class DataPlane:
             self._node.get_logger().error('memory: not all was written before the end')
         if was_active and self.settings.record_file:
             try:
-                write_run_record(self.settings.record_file, self.runtime, self._inputs.ingest)
+                write_run_record(self.settings.record_file, self.runtime, self._inputs.ingest,
+                                 self._scene.counts)
             except OSError as error:
                 self._node.get_logger().error(f'record_file: {error}')
         return stopped
@@ -177,9 +178,9 @@ class DataPlane:
         """Take all entities back; only when stopped."""
         for timer in self._timers:
             self._node.destroy_timer(timer)
-        self._jump_handle.unregister()
         self._latency_timer.destroy()
         self._diagnostics_timer.destroy()
+        self._jump_handle.unregister()
         self._inputs.destroy()
         self._modes.destroy()
         self._node.destroy_publisher(self._chunks)
@@ -199,9 +200,9 @@ class DataPlane:
             self.runtime.tick.reconfigure(tick, settings.runtime.limits)
             if self.targets is not None:
                 self.targets.statistics.max_observation_age_ns = tick.max_observation_age_ns
-        self._dialogue.reconfigure(settings.dialogue)
         self._latency_timer.set_rate(settings.latency_rate_hz)
         self._diagnostics_timer.set_rate(settings.diagnostics_rate_hz)
+        self._dialogue.reconfigure(settings.dialogue)
         self._memory.parameters(read_all(self._node))
 
     # Events.

@@ -5,15 +5,19 @@ import json
 from pathlib import Path
 
 from ...runtime.runtime import Runtime
+from ..requests.scene_graph_server import SceneCounts
 from ..sensors.camera_ingest import CameraIngest
 
 
-def write_run_record(path: str, runtime: Runtime, ingest: CameraIngest) -> None:
+def write_run_record(path: str, runtime: Runtime, ingest: CameraIngest,
+                     scene: SceneCounts) -> None:
     """Write the record as JSON.
 
     Keys: `timeline` (rows of kind, start, end in steady ns, units, detail), `started_ns`, and for
-    each camera under `cameras`: frames `received`, `decoded`, `superseded`, `refused`, and
-    `ingest_ms`, the time from receipt to the finished frame of the newest images.
+    each camera under `cameras`: frames `received`, `decoded`, `superseded`, `refused`, `waiting`,
+    the stamps of the first and the last one received, and `ingest_ms`, the time from receipt to
+    the finished frame of the newest images. Under `scene`: updates `merged`, `failed`, `skipped`
+    (the one before was still under way), and `durations_s` from request to publication.
 
     :raises OSError: the file cannot be written.
     """
@@ -23,7 +27,11 @@ def write_run_record(path: str, runtime: Runtime, ingest: CameraIngest) -> None:
         cameras[name] = {
             'received': counts.received, 'decoded': counts.decoded, 'refused': counts.refused,
             'superseded': source.slot.num_superseded,
+            'waiting': source.slot.num_waiting, 'first_stamp_ns': source.first_stamp_ns,
+            'last_stamp_ns': source.last_stamp_ns,
             'ingest_ms': [duration_ns * 1e-6 for duration_ns in source.ingest_ns]}
     record = {'timeline': runtime.engine.timeline.snapshot().tolist(),
-              'started_ns': runtime.started_ns, 'cameras': cameras}
+              'started_ns': runtime.started_ns, 'cameras': cameras,
+              'scene': {'merged': scene.merged, 'failed': scene.failed, 'skipped': scene.skipped,
+                        'durations_s': list(scene.durations_s)}}
     Path(path).write_text(json.dumps(record))

@@ -1,7 +1,9 @@
 """The scene graph: updates in the background and on request, kept, published and served."""
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import deque
+from dataclasses import dataclass, field
+import time
 from typing import Any
 
 from rclpy.callback_groups import ReentrantCallbackGroup
@@ -53,6 +55,8 @@ class SceneCounts:
     failed: int = 0
     skipped: int = 0  # the one before was not done yet
     newest_problem: str = ''
+    # From request to publication, of the newest merged ones.
+    durations_s: deque[float] = field(default_factory=lambda: deque(maxlen=1000))
 
 
 class SceneGraphServer:
@@ -125,14 +129,15 @@ class SceneGraphServer:
     def _ask(self, requests: EngineRequests, done: Future[tuple[SceneUpdate | None, str]]) -> int:
         assert self._settings is not None and self._grammar is not None
         self._num_asked += 1
+        asked_s = time.monotonic()
         return requests.submit(
             TaskType.SCENE_GRAPH, self._settings.prompt,
             SamplingParams(self._grammar.max_tokens, self._settings.temperature,
                            seed=self._num_asked),
-            on_result=lambda result: self._on_result(result, done),
+            on_result=lambda result: self._on_result(result, asked_s, done),
             constraint=self._grammar.constraint())
 
-    def _on_result(self, result: TextResult,
+    def _on_result(self, result: TextResult, asked_s: float,
                    done: Future[tuple[SceneUpdate | None, str]]) -> None:
         if result.request_id == self._background_id:
             self._background_id = None
@@ -144,6 +149,8 @@ class SceneGraphServer:
         if outcome[0] is None:
             self.counts.failed += 1
             self.counts.newest_problem = outcome[1]
+        else:
+            self.counts.durations_s.append(time.monotonic() - asked_s)
         done.set_result(outcome)
 
     def _merge(self, result: TextResult) -> tuple[SceneUpdate | None, str]:

@@ -32,6 +32,8 @@ class CameraInput:
     slot: Latest[ReceivedImage] = field(default_factory=Latest)
     age: int = 0  # of the newest image that was looked at
     decode_ns: int = 0  # time that the newest one took
+    first_stamp_ns: int = 0  # of the messages, as they came
+    last_stamp_ns: int = 0
     # From receipt to the finished frame, of the newest images.
     ingest_ns: deque[int] = field(default_factory=lambda: deque(maxlen=_NUM_DURATIONS))
 
@@ -70,6 +72,8 @@ class CameraIngest:
         """Take a camera's newest message; it replaces one that has not been decoded yet."""
         source = self.inputs[camera]
         source.counts.received += 1
+        source.last_stamp_ns = ns_of(message.header.stamp)
+        source.first_stamp_ns = source.first_stamp_ns or source.last_stamp_ns
         receipt = Receipt(time.monotonic_ns(), self._clock.offset_ns())
         source.slot.put(ReceivedImage(message, receipt, self._age))
         self._wake.set()

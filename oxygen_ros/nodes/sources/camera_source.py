@@ -2,7 +2,9 @@
 from __future__ import annotations
 
 from array import array
+import json
 import math
+from pathlib import Path
 import re
 import sys
 from typing import Any
@@ -24,7 +26,11 @@ PARAMETERS = (
     ParameterSpec('height', 240, 'Height of the images', 'px', 16, 4096),
     ParameterSpec('rate_hz', 30.0, 'Images a second of each camera', 'Hz', 0.1, 1000.0),
     ParameterSpec('num_joints', 7, 'Joints, named joint_0, joint_1 and so on', '', 1, 256),
+    ParameterSpec('joints', [''], 'Names of the joints, in place of num_joints'),
     ParameterSpec('joint_rate_hz', 100.0, 'Joint states a second', 'Hz', 1.0, 1000.0),
+    ParameterSpec('record_file', '',
+                  'At the end, write the stamps of the images of each camera there (JSON); empty: '
+                  'do not'),
     ParameterSpec('instruction', 'put the cup on the plate', 'What the robot is told to do'),
 )
 
@@ -54,7 +60,10 @@ class CameraSource(Node):
                                         settings['width'])])
             for index, camera in enumerate(cameras)]
         self._num_published = 0
-        joint_names = [f'joint_{index}' for index in range(settings['num_joints'])]
+        self._record_file = settings['record_file']
+        self._stamps_ns: dict[str, list[int]] = {camera: [] for camera in cameras}
+        joint_names = [name for name in settings['joints'] if name] or [
+            f'joint_{index}' for index in range(settings['num_joints'])]
         self._joints = JointState(name=joint_names)
         self._joint_publisher = self.create_publisher(JointState, 'joint_states', 10)
         latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
@@ -66,9 +75,18 @@ class CameraSource(Node):
     def _publish_images(self) -> None:
         for publisher, messages in self._cameras:
             message = messages[self._num_published % len(messages)]
-            message.header.stamp = self.get_clock().now().to_msg()
+            now = self.get_clock().now()
+            message.header.stamp = now.to_msg()
+            if self._record_file:
+                self._stamps_ns[message.header.frame_id].append(now.nanoseconds)
             publisher.publish(message)
         self._num_published += 1
+
+    def destroy_node(self) -> None:
+        """Write the record and end."""
+        if self._record_file:
+            Path(self._record_file).write_text(json.dumps(self._stamps_ns))
+        super().destroy_node()
 
     def _publish_joints(self) -> None:
         now = self.get_clock().now()
