@@ -13,6 +13,7 @@ from ..errors import OxygenError
 MEASUREMENTS = {
     'kv': ('oxygen_ros.bench.kv', 'KV memory, shared against isolated; attention backends'),
     'batching': ('oxygen_ros.bench.batching', 'decode throughput against batch size'),
+    'memory': ('oxygen_ros.bench.memory', 'queries of a store of 100,000 objects; its limits'),
 }
 
 

@@ -49,7 +49,7 @@ def scenes(num_objects: int, chance: random.Random, first: int = 1) -> Iterator[
         relations = tuple(SceneRelation(
             objects[index].object_id, chance.choice(WORDS.predicates),
             objects[index + 1].object_id, provenance) for index in range(OBJECTS_A_SCENE // 2))
-        place = np.full(PLACE_DIMS, number, dtype=np.float32)
+        place = np.array([chance.gauss(0.0, 1.0) for _ in range(PLACE_DIMS)], np.float32)
         yield SceneNote(SceneUpdate(number, stamp, objects, relations, provenance), place)
 
 
@@ -82,6 +82,9 @@ def queries(chance: random.Random, last_ns: int) -> dict[str, Callable[[], Memor
         'relation word alone': lambda: MemoryQuery(predicate=chance.choice(WORDS.predicates)),
         'label': lambda: MemoryQuery(label=label(), kind=EntryKind.OBJECT),
         'minute': lambda: minute(MemoryQuery()),
+        'place': lambda: MemoryQuery(place=(1, chance.randrange(1, last_ns // PERIOD_NS))),
+        'place, label': lambda: MemoryQuery(
+            place=(1, chance.randrange(1, last_ns // PERIOD_NS)), label=label()),
     }
 
 

@@ -51,16 +51,19 @@ def nearest_places(connection: sqlite3.Connection, run: int, observation_id: int
         (len(asked['place']), asked['model_checksum'],
          -2**63 if start_ns is None else start_ns, 2**63 - 1 if end_ns is None else end_ns,
          _MAX_BYTES // len(asked['place'])))
-    return heapq.nlargest(num_places, _compared(rows, vector))
+    return heapq.nlargest(num_places, _likest(rows, vector, num_places))
 
 
-def _compared(rows: sqlite3.Cursor, vector: FloatArray) -> Iterator[NearPlace]:
+def _likest(rows: sqlite3.Cursor, vector: FloatArray, num_places: int) -> Iterator[NearPlace]:
+    """Yield the likest of each batch; the others cannot be among the likest of all."""
     while batch := rows.fetchmany(_BATCH):
         blobs = b''.join(row['place'] for row in batch)
         places = np.frombuffer(blobs, dtype='<f4').reshape(len(batch), -1)
-        for row, similarity in zip(batch, _unit(places) @ vector):
-            yield NearPlace(float(similarity), row['id'], row['run'], row['observation_id'],
-                            row['stamp_ns'])
+        similarity = _unit(places) @ vector
+        for index in np.argsort(-similarity, kind='stable')[:num_places]:
+            row = batch[index]
+            yield NearPlace(float(similarity[index]), row['id'], row['run'],
+                            row['observation_id'], row['stamp_ns'])
 
 
 def _unit(places: FloatArray) -> FloatArray:

@@ -27,7 +27,7 @@ def test_every_kind_of_query_is_measured_and_judged(tmp_path: Path) -> None:
         'queries': measure_queries(path, 640, 6, chance),
         'store_bytes': path.stat().st_size, 'rss_growth_mb': 1.0,
         'limit': {'most_bytes': 9, 'limit_bytes': 8, 'entries_let_go': 1}}
-    assert len(figures['queries']) == 13
+    assert len(figures['queries']) == 15
     figures['gates'] = {gate.name: asdict(gate) for gate in judge(figures)}
     assert [gate['holds'] for gate in figures['gates'].values()][1:] == [True, False]
     console = Console(record=True)
