@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from typing import cast
 
 import torch
 
@@ -10,6 +11,7 @@ from ..engine.model import VLAModel
 from ..engine.spec import PrefixScope
 from .binding import check_binding, parse_camera_map
 from .checkpoint import is_checkpoint, load_checkpoint
+from .compiled import CompiledModel
 from .errors import CheckpointError
 from .tiny import TinyModel
 from .tiny_config import TinyConfig
@@ -37,6 +39,7 @@ class ModelOptions:
     cameras: tuple[str, ...] = ()  # the robot's, to be checked against a checkpoint's keys
     camera_map: tuple[str, ...] = ()  # 'camera=key' where the names differ
     adapter: str = ''  # PEFT folder with a LoRA for text
+    compile: bool = False  # vision tower and denoising step by torch.compile
 
     def __post_init__(self) -> None:
         """Check what no model checks itself."""
@@ -113,4 +116,6 @@ def create_model(name: str, **options: object) -> VLAModel:
     if unknown:
         raise ValueError(f'model options: expected {", ".join(known)}, got {", ".join(unknown)}')
     chosen = ModelOptions(**options)  # type: ignore[arg-type]
-    return _BUILDERS[name](chosen) if name in _BUILDERS else _checkpoint(name, chosen)
+    model = _BUILDERS[name](chosen) if name in _BUILDERS else _checkpoint(name, chosen)
+    # All but what CompiledModel defines is found on the model behind it.
+    return cast(VLAModel, CompiledModel(model)) if chosen.compile else model

@@ -173,6 +173,7 @@ def model_task(runtime: Runtime) -> Task:
     def task() -> tuple[list[Finding], Figures]:
         return [], [
             ('name', model.spec.name), ('checksum', model.checksum), ('device', str(model.device)),
-            ('dtype', str(model.dtype)), ('warm-up (s)', runtime.warm_up_s)]
+            ('dtype', str(model.dtype)), ('execution', getattr(model, 'execution', 'eager')),
+            ('warm-up (s)', runtime.warm_up_s)]
 
     return task

@@ -26,4 +26,7 @@ MODEL: tuple[ParameterSpec, ...] = (
                   'Key and value heads of the tiny model', low=1, high=16),
     ParameterSpec('model.num_denoising_steps', 5,
                   'Euler steps of an action pass', low=1, high=100),
+    ParameterSpec('model.compile', False,
+                  'Compile vision tower and denoising step (torch.compile): configuring takes up '
+                  'to minutes longer; where it fails they run as without'),
 )
