@@ -3,20 +3,33 @@ from __future__ import annotations
 
 from typing import Any
 
-from launch.actions import DeclareLaunchArgument, OpaqueFunction
+from launch.actions import (
+    DeclareLaunchArgument,
+    LogInfo,
+    OpaqueFunction,
+    RegisterEventHandler,
+)
+from launch.event_handlers import OnProcessExit
 from launch_ros.actions import LifecycleNode
 from launch_ros.substitutions import FindPackageShare
 
 from launch import LaunchDescription
+from oxygen_ros.nodes import launch_arguments as arguments
 
 # name, default, meaning
 ARGUMENTS = (
     ('namespace', '', 'Namespace of the node and of all relative topics'),
     ('node_name', 'oxygen', 'Name of the node'),
-    ('params_file', '', 'YAML file of parameters, laid over config/oxygen.yaml'),
+    ('robot', '', 'Robot: the name of a file in config/robots (so101, aloha, franka_fr3), or the '
+     'path of a parameter file; laid over config/oxygen.yaml'),
+    ('params_file', '', 'YAML file of parameters, laid over those of the robot'),
+    ('model', '', 'Model by name, over that of the parameter files'),
+    ('checkpoint', '', 'Folder of a checkpoint, in place of a model by name'),
+    ('cameras', '', 'Cameras in the order of the model, over those of the parameter files: names '
+     'separated by commas, or name=topic where images come on another topic than '
+     '<name>/image_raw'),
     ('tick', 'own', "Where the tick runs, whatever the parameter files say: in the node's own "
      'process, or separate, in one that outlives it'),
-    ('model', '', 'Model by name, over that of the parameter files'),
     ('use_sim_time', 'false', 'Take ROS time from /clock'),
     ('autostart', 'true', 'Configure and activate at the start; the node still starts disarmed'),
     ('log_level', 'info', 'Lowest level that is logged: debug, info, warn, error or fatal'),
@@ -27,30 +40,35 @@ ARGUMENTS = (
 )
 
 
-def make_nodes(context: Any) -> list[LifecycleNode]:
+def make_nodes(context: Any) -> list[Any]:
     """Make the node, and a separate tick beside it, from the arguments as they were given."""
     given = context.launch_configurations
-    overrides = {'autostart': given['autostart'].lower() == 'true',
-                 'use_sim_time': given['use_sim_time'].lower() == 'true',
-                 'tick.process': given['tick'], 'engine_node': given['node_name']}
-    if given['model']:
-        overrides['model.name'] = given['model']
+    tick = arguments.choose(given, 'tick', 'own', 'separate')
+    overrides = {'autostart': arguments.boolean(given, 'autostart'),
+                 'use_sim_time': arguments.boolean(given, 'use_sim_time'),
+                 'tick.process': tick, 'engine_node': given['node_name'],
+                 **arguments.model_overrides(given)}
+    cameras, remappings = arguments.cameras(given['cameras'])
     share = FindPackageShare('oxygen_ros').perform(context)
-    files = [f'{share}/config/oxygen.yaml']
-    if given['params_file']:
-        files.append(given['params_file'])
+    files = arguments.parameter_files(share, given['robot'], given['params_file'])
+    overrides.update(arguments.camera_overrides(cameras, files))
+    level = arguments.choose(given, 'log_level', 'debug', 'info', 'warn', 'error', 'fatal')
     common = {'package': 'oxygen_ros', 'namespace': given['namespace'], 'output': 'screen',
-              'parameters': [*files, overrides],
-              'ros_arguments': ['--log-level', given['log_level']]}
-    nodes = [LifecycleNode(
-        executable='oxygen_node', name=given['node_name'],
-        respawn=given['respawn'].lower() == 'true', respawn_delay=float(given['respawn_delay']),
-        respawn_max_retries=int(given['respawn_max_retries']), **common)]
-    if given['tick'] == 'separate':
-        # Never respawned: one that has ended has lost what it was holding, and a person decides.
-        nodes.append(LifecycleNode(
-            executable='tick_node', name=f'{given["node_name"]}_tick', **common))
-    return nodes
+              'parameters': [*files, overrides], 'additional_env': {'PYTHONUNBUFFERED': '1'},
+              'ros_arguments': ['--log-level', level]}
+    engine = LifecycleNode(
+        executable='oxygen_node', name=given['node_name'], remappings=remappings,
+        respawn=arguments.boolean(given, 'respawn'),
+        respawn_delay=arguments.number(given, 'respawn_delay', 0.1),
+        respawn_max_retries=int(arguments.number(given, 'respawn_max_retries', -1.0)), **common)
+    if tick == 'own':
+        return [engine]
+    # Never respawned: one that has ended has lost what it was holding, and a person decides.
+    separate = LifecycleNode(
+        executable='tick_node', name=f'{given["node_name"]}_tick', **common)
+    return [engine, separate, RegisterEventHandler(OnProcessExit(
+        target_action=separate, on_exit=[LogInfo(
+            msg='the tick has ended: nothing is sent to the robot until it is launched again')]))]
 
 
 def generate_launch_description() -> LaunchDescription:

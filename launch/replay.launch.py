@@ -10,6 +10,7 @@ from launch_ros.actions import LifecycleNode, Node
 from launch_ros.substitutions import FindPackageShare
 
 from launch import LaunchDescription
+from oxygen_ros.nodes import launch_arguments as arguments
 from oxygen_ros.replay.bag import open_bag
 from oxygen_ros.replay.layout import discover
 
@@ -18,8 +19,11 @@ ARGUMENTS = (
     ('bag', None, 'Recording to play: a folder, or an MCAP or SQLite file'),
     ('loop', 'false', 'Play it again and again'),
     ('namespace', '', 'Namespace of both nodes'),
-    ('params_file', '', 'YAML file of parameters, laid over config/oxygen.yaml'),
+    ('robot', '', 'Robot for limits and groups: the name of a file in config/robots, or the path '
+     'of a parameter file'),
+    ('params_file', '', 'YAML file of parameters, laid over those of the robot'),
     ('model', '', 'Model by name, over that of the parameter files'),
+    ('checkpoint', '', 'Folder of a checkpoint, in place of a model by name'),
     ('max_observation_age_ms', '400.0', 'Targets from older observations are not sent'),
     ('log_level', 'info', 'Lowest level that is logged: debug, info, warn, error or fatal'),
 )
@@ -32,18 +36,15 @@ def make_nodes(context: Any) -> list[Any]:
         layout = discover(bag)
     overrides = {'autostart': True, 'cameras': list(layout.cameras),
                  'joints': list(layout.joint_names),
-                 'max_observation_age_ms': float(given['max_observation_age_ms'])}
-    if given['model']:
-        overrides['model.name'] = given['model']
+                 'max_observation_age_ms': arguments.number(given, 'max_observation_age_ms', 1.0),
+                 **arguments.model_overrides(given)}
     share = FindPackageShare('oxygen_ros').perform(context)
-    files = [f'{share}/config/oxygen.yaml']
-    if given['params_file']:
-        files.append(given['params_file'])
+    files = arguments.parameter_files(share, given['robot'], given['params_file'])
     level = ['--log-level', given['log_level']]
     player = Node(
         package='oxygen_ros', executable='bag_player', namespace=given['namespace'],
         name='bag_player', output='screen', ros_arguments=level,
-        parameters=[{'bag': given['bag'], 'loop': given['loop'].lower() == 'true'}])
+        parameters=[{'bag': given['bag'], 'loop': arguments.boolean(given, 'loop')}])
     node = LifecycleNode(
         package='oxygen_ros', executable='oxygen_node', namespace=given['namespace'],
         name='oxygen', output='screen', ros_arguments=level, parameters=[*files, overrides])
