@@ -21,6 +21,18 @@ from .rows import ROWS
 MICRO_SLICE_MS = 3.5
 _KV_TOKENS = 1024
 _CONSOLE = Console()
+_FINE_PRINT = (
+    'lateness: from the absolute deadline to the return of publish() in the node, on the '
+    'steady clock; on time: within 2 ms, not held, from an observation of at most 400 ms.',
+    'wait: from the moment at which an action was due to the start of its pass. First token: at '
+    'the client, goal sent to first feedback. Scene update: request to publication.',
+    'ingest: from the callback to the finished frame. Lost: frames sent between the first and the '
+    'last that came, and neither came nor were superseded.',
+    'Warm-up left out: the passes before configure ends, the first second after activation, the '
+    'first window of each row of the cycle. Seeds: weights 0, action noise 0, images by frame and '
+    'camera, text by request. One torch thread. SCHED_FIFO 20 for the tick where permitted.',
+    'cycle: wall time of windows of 10 frames, started empty and drained, over 10, rows in turn.',
+)
 
 
 def environment() -> dict[str, Any]:
@@ -158,7 +170,10 @@ def _print(figures: dict[str, Any], gates: list[Gate]) -> None:
         'age p50/p99 ms',
     ):
         tick.add_column(column, justify='left' if column in ('load', 'row') else 'right')
-    for load, rows in figures['tick'].items():
+    ticks = dict(figures['tick'])
+    if 'chunked_1024' in figures:
+        ticks['chunked, 1,024 visual tokens'] = figures['chunked_1024']['tick']
+    for load, rows in ticks.items():
         for row, figure in ({'': rows} if 'sd_ms' in rows else rows).items():
             on_time = figure.get('on_time')
             age = figure.get('age_ms', {'p50': None, 'p99': None})
@@ -194,6 +209,8 @@ def _print(figures: dict[str, Any], gates: list[Gate]) -> None:
             '[green]holds[/]' if gate.holds else '[red]does not hold[/]',
         )
     _CONSOLE.print(verdict)
+    for line in _FINE_PRINT:
+        _CONSOLE.print(line, style='dim')
 
 
 def _print_lines(figures: dict[str, Any]) -> None:

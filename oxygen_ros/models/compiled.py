@@ -77,5 +77,4 @@ class CompiledModel:
         function = inspect.unwrap(method).__get__(self._model)
         torch._dynamo.config.recompile_limit = max(
             torch._dynamo.config.recompile_limit, _MAX_VERSIONS)
-        compiled = torch.compile(function, backend=backend, dynamic=False)
-        return cast(Callable[..., Any], compiled)
+        return torch.compile(function, backend=backend, dynamic=False)
