@@ -105,7 +105,7 @@ def judge(
             '',
         ),
         gate(
-            'frames lost on the way',
+            'frames of cameras uncounted',
             '0',
             best(rounds, lambda r: r['ingest']['lost']),
             0.0,

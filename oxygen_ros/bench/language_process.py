@@ -14,9 +14,9 @@ import torch
 
 from ..engine.config import EngineConfig
 from ..engine.cost_model import OnlineCostModel
-from ..models.registry import create_model
 from ..runtime.work_clock import work_clock
-from .loads import CAMERAS, DIALOGUE_TOKENS
+from .loads import DIALOGUE_TOKENS
+from .subject import checkpoint_subject, TINY
 from .workbench import MS, SyntheticSensors, Workbench
 
 NUM_DIALOGUES = 4
@@ -24,7 +24,7 @@ NUM_DIALOGUES = 4
 
 def main() -> None:
     """Encode a frame every 100 ms and keep four dialogues going until told to end; then write the
-    figures.
+    figures to the file that is the first argument. The second, if any, is a checkpoint.
     """
     torch.set_num_threads(1)
     running = True
@@ -35,11 +35,12 @@ def main() -> None:
 
     signal.signal(signal.SIGINT, stop)
     signal.signal(signal.SIGTERM, stop)
-    model = create_model('tiny', num_cameras=len(CAMERAS))
+    subject = checkpoint_subject(Path(sys.argv[2])) if len(sys.argv) > 2 else TINY
+    model = subject.create()
     bench = Workbench(
         model,
         EngineConfig(),
-        SyntheticSensors(len(CAMERAS), period_ns=100 * MS),
+        SyntheticSensors(model.spec.num_cameras, model.spec.action_dim, period_ns=100 * MS),
         work_clock(model.device),
         OnlineCostModel(),
     )

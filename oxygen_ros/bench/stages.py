@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..errors import OxygenError
 from ..models.checkpoint import load_checkpoint
 from ..models.flow_vla import FlowVLA
 from ..models.paged_sequence import PagedSequence
@@ -60,7 +61,17 @@ class _Chunk:
         self.sequence.act(self.noise, self.state)
 
 
-def run(folder: Path) -> dict[str, Any]:
+def run(checkpoint: Path | None = None) -> dict[str, Any]:
+    """Measure and return the figures of a checkpoint.
+
+    :raises OxygenError: none is given.
+    """
+    if checkpoint is None:
+        raise OxygenError('stages: expected --checkpoint DIR, got none')
+    return measure(checkpoint)
+
+
+def measure(folder: Path) -> dict[str, Any]:
     """Measure on one thread, print, and return the figures."""
     from rich.console import Console
     from rich.table import Table

@@ -23,7 +23,7 @@ def make_publisher(node: Node, kind: type, topic: str, qos: QoSProfile | int) ->
         kind, topic, qos, event_callbacks=PublisherEventCallbacks(use_default_callbacks=False))
 
 
-def make_subscription(node: Node, kind: type, topic: str, callback: Callable[[Any], None],
+def make_subscription(node: Node, kind: type, topic: str, callback: Callable[..., None],
                       qos: QoSProfile, group: CallbackGroup) -> Subscription[Any]:
     """Create a subscription without event handlers."""
     return node.create_subscription(

@@ -17,6 +17,7 @@ from oxygen_ros.nodes.clocks import ClockBridge, ns_of, stamp_of
 from oxygen_ros.nodes.faults import FaultLog
 from oxygen_ros.nodes.sensors.camera_ingest import CameraIngest
 from oxygen_ros.nodes.sensors.joint_state_input import JointStateInput
+from oxygen_ros.nodes.sensors.sequence_gaps import SequenceGaps
 
 SECOND = 1_000_000_000
 TIMEOUT_S = 10.0
@@ -211,3 +212,11 @@ def test_stamps_of_before_a_jump_of_time_bind_nothing_after_it(rig):
     rig.offer(image(stamp_ns - SECOND // 10))  # older by too little to be a jump of its own
     assert [frame.stamp_ns for frame in rig.frames] == [stamp_ns, stamp_ns - SECOND // 10]
     assert not rig.jumps and not rig.counts.backward
+
+
+def test_what_the_middleware_replaced_is_counted_and_a_new_publisher_is_no_gap():
+    gaps = SequenceGaps()
+    for number in (1, 2, 5, 6, 1, 2, 4):  # two missing, a publisher anew, one missing
+        gaps.take({'publication_sequence_number': number})
+    gaps.take({})
+    assert gaps.missed == 3

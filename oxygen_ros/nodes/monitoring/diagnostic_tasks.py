@@ -64,7 +64,7 @@ def camera_task(node: Node, runtime: Runtime, inputs: Inputs, camera: str,
             ('size (px)', f'{size[0]}x{size[1]}'), ('decode time (ms)', source.decode_ns * 1e-6),
             ('received', counts.received), ('decoded', counts.decoded),
             ('refused', counts.refused), ('superseded', source.slot.num_superseded),
-            ('frozen', counts.frozen), ('size changes', counts.resized),
+            ('missed', source.missed), ('frozen', counts.frozen), ('size changes', counts.resized),
             ('repeated stamps', counts.repeated), ('backward stamps', counts.backward),
             ('replaced stamps', counts.replaced_stamps)]
 
@@ -141,6 +141,9 @@ def memory_task(runtime: Runtime, scene: SceneGraphServer, memory: RunMemory) ->
         if counts.failed > counts.merged:
             findings.append((WARN, f'scene graph: {counts.failed} updates failed, '
                                    f'last: {counts.newest_problem}'))
+        if scene.positions is not None:
+            findings += [(WARN, f'positions by {camera}: {problem}')
+                         for camera, problem in scene.positions.problems.items()]
         return findings, [
             ('KV blocks free', report.blocks_free), ('KV blocks', report.blocks_total),
             ('KV referenced (bytes)', report.bytes_referenced),

@@ -14,7 +14,8 @@ def write_run_record(path: str, runtime: Runtime, ingest: CameraIngest,
     """Write the record as JSON.
 
     Keys: `timeline` (rows of kind, start, end in steady ns, units, detail), `started_ns`, and for
-    each camera under `cameras`: frames `received`, `decoded`, `superseded`, `refused`, `waiting`,
+    each camera under `cameras`: frames `received`, `decoded`, `superseded`, `refused`, `missed`
+    (published, and replaced in the middleware or lost on the way), `waiting`,
     the stamps of the first and the last one received, and `ingest_ms`, the time from receipt to
     the finished frame of the newest images. Under `scene`: updates `merged`, `failed`, `skipped`
     (the one before was still under way), and `durations_s` from request to publication.
@@ -27,7 +28,8 @@ def write_run_record(path: str, runtime: Runtime, ingest: CameraIngest,
         cameras[name] = {
             'received': counts.received, 'decoded': counts.decoded, 'refused': counts.refused,
             'superseded': source.slot.num_superseded,
-            'waiting': source.slot.num_waiting, 'first_stamp_ns': source.first_stamp_ns,
+            'missed': source.missed, 'waiting': source.slot.num_waiting,
+            'first_stamp_ns': source.first_stamp_ns,
             'last_stamp_ns': source.last_stamp_ns,
             'ingest_ms': [duration_ns * 1e-6 for duration_ns in source.ingest_ns]}
     record = {'timeline': runtime.engine.timeline.snapshot().tolist(),

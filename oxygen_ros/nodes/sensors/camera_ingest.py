@@ -32,6 +32,7 @@ class CameraInput:
     slot: Latest[ReceivedImage] = field(default_factory=Latest)
     age: int = 0  # of the newest image that was looked at
     decode_ns: int = 0  # time that the newest one took
+    missed: int = 0  # published, and replaced in the middleware or lost on the way
     first_stamp_ns: int = 0  # of the messages, as they came
     last_stamp_ns: int = 0
     # From receipt to the finished frame, of the newest images.

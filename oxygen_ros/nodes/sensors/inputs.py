@@ -8,7 +8,7 @@ from typing import Any
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
-from rclpy.subscription import Subscription
+from rclpy.subscription import MessageInfo, Subscription
 from sensor_msgs.msg import CompressedImage, Image, JointState
 from std_msgs.msg import String
 
@@ -20,6 +20,7 @@ from ..faults import FaultLog
 from ..parameters.settings import NodeSettings
 from .camera_ingest import CameraIngest
 from .joint_state_input import JointStateInput
+from .sequence_gaps import SequenceGaps
 
 _RAW = (Image, 'image_raw')
 _COMPRESSED = (CompressedImage, 'image_raw/compressed')
@@ -51,16 +52,24 @@ class Inputs:
         newest = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
         latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         for camera in sensors.config.cameras:
-            offer = functools.partial(self.ingest.offer, camera)
+            offer = functools.partial(self._on_image, camera)
             self.camera_subscriptions[camera] = [
-                self._subscribe(kind, f'{camera}/{topic}', offer, newest)
+                self._subscribe(kind, f'{camera}/{topic}',
+                                functools.partial(offer, SequenceGaps()), newest)
                 for kind, topic in _TRANSPORTS[settings.image_transport]]
         self.joint_subscription = self._subscribe(
             JointState, 'joint_states', self.joints.offer, newest)
         self.instruction_subscription = self._subscribe(
             String, 'instruction', lambda message: on_instruction(message.data), latched)
 
-    def _subscribe(self, kind: type, topic: str, callback: Callable[[Any], None],
+    def _on_image(self, camera: str, gaps: SequenceGaps, message: Image | CompressedImage,
+                  info: MessageInfo) -> None:
+        before = gaps.missed
+        gaps.take(info)
+        self.ingest.inputs[camera].missed += gaps.missed - before
+        self.ingest.offer(camera, message)
+
+    def _subscribe(self, kind: type, topic: str, callback: Callable[..., None],
                    qos: QoSProfile) -> Subscription[Any]:
         return make_subscription(
             self._node, kind, topic, self._faults.guard(topic, callback), qos, self._group)
