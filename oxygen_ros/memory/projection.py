@@ -45,25 +45,44 @@ class CameraGeometry:
         return (float(moved[0]), float(moved[1]), float(moved[2]))
 
 
-def position_from_depth(box_px: Box, depth_m: NDArray[np.float32],
-                        camera: CameraGeometry) -> Point | None:
+def pose_matrix(x: float, y: float, z: float, qx: float, qy: float, qz: float,
+                qw: float) -> NDArray[np.float64]:
+    """Return [4, 4] of a translation (m) and a quaternion, which need not be of unit length.
+
+    :raises ValueError: a number is not finite, or the quaternion is zero.
+    """
+    norm = math.hypot(qx, qy, qz, qw)
+    if not (all(map(math.isfinite, (x, y, z))) and math.isfinite(norm) and norm > 1e-9):
+        raise ValueError('pose: expected finite numbers and a quaternion that is not zero, got '
+                         f'{[x, y, z, qx, qy, qz, qw]}')
+    qx, qy, qz, qw = qx / norm, qy / norm, qz / norm, qw / norm
+    return np.array([
+        [1 - 2 * (qy * qy + qz * qz), 2 * (qx * qy - qz * qw), 2 * (qx * qz + qy * qw), x],
+        [2 * (qx * qy + qz * qw), 1 - 2 * (qx * qx + qz * qz), 2 * (qy * qz - qx * qw), y],
+        [2 * (qx * qz - qy * qw), 2 * (qy * qz + qx * qw), 1 - 2 * (qx * qx + qy * qy), z],
+        [0.0, 0.0, 0.0, 1.0]])
+
+
+def position_from_depth(box_px: Box, depth: NDArray[np.generic], camera: CameraGeometry,
+                        unit_m: float = 1.0) -> Point | None:
     """Return where the middle of a box is; None where there is no depth in it.
 
     The depth is the lower quartile of what the middle half of the box holds: the object is in
     front of its background, and single readings are not to be trusted.
 
     :param box_px: x, y, width, height.
-    :param depth_m: [height, width], along the optical axis; 0 or not finite: none measured.
+    :param depth: [height, width], along the optical axis; 0 or not finite: none measured.
+    :param unit_m: length of one unit of the depth.
     """
     x, y, width, height = box_px
     rows = slice(max(int(y + height / 4), 0), max(math.ceil(y + 3 * height / 4), 0))
     columns = slice(max(int(x + width / 4), 0), max(math.ceil(x + 3 * width / 4), 0))
-    inside = depth_m[rows, columns]
+    inside = depth[rows, columns].astype(np.float64)
     measured = inside[np.isfinite(inside) & (inside > 0.0)]
     if not measured.size:
         return None
-    depth = float(np.quantile(measured, 0.25))
-    return camera._in_frame(camera._ray(x + width / 2, y + height / 2) * depth)
+    depth_m = float(np.quantile(measured, 0.25)) * unit_m
+    return camera._in_frame(camera._ray(x + width / 2, y + height / 2) * depth_m)
 
 
 def position_on_plane(box_px: Box, camera: CameraGeometry, plane_z_m: float) -> Point | None:

@@ -37,6 +37,7 @@ from .requests.dialogue_server import DialogueServer
 from .requests.engine_requests import EngineRequests
 from .requests.scene_graph_server import SceneGraphServer
 from .sensors.inputs import Inputs
+from .requests.scene_positions import ScenePositions
 
 _WATCH_PERIOD_S = 0.1
 # Forward only far, for paused or slow simulated time catches up in steps.
@@ -76,6 +77,9 @@ class DataPlane:
             faults)
         # Entities last: nothing above leaves any behind when it fails.
         self._inputs = Inputs(
+        if settings.memory.positions.frame_id:
+            scene.positions = ScenePositions(
+                node, settings.memory.positions, settings.memory.scene_format.cameras, faults)
             node, settings, self.runtime.sensors, self._clock, self._on_instruction,
             self._on_time_jump, self._on_resize, faults)
         self.targets: TargetPublisher | None = None  # None: a tick in another process has them

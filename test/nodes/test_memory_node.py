@@ -10,15 +10,18 @@ pytest.importorskip('rclpy', reason='the node is a ROS node')
 from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.qos import qos_profile_sensor_data
 from rig import CAMERAS, NodeProcess, Rig
-from sensor_msgs.msg import Image
+from sensor_msgs.msg import CameraInfo, Image
 from std_srvs.srv import SetBool, Trigger
 
 from oxygen_ros.cli import main
-from oxygen_ros.msg import ActionChunk, Target
+from oxygen_ros.msg import ActionChunk, SceneNode, Target
 from oxygen_ros.nodes.clocks import ns_of
 from oxygen_ros.srv import GetSceneGraph, QueryMemory, SetInstruction, UpdateSceneGraph
 
 FACTS = 'facts:\n  - {entity: table, attribute: height, value: 0.75, unit: m, source: survey}\n'
+
+
+DOWN = (0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0)  # a camera 1 m above the base, looking down
 
 
 class Run:
@@ -31,7 +34,8 @@ class Run:
         self.rig = Rig()
         self.node = NodeProcess(
             memory__store_file=str(folder / 'memory.db'), audit__file=str(self.audit),
-            memory__facts_file=str(facts), memory__period_s='0.0',
+            memory__facts_file=str(facts), memory__period_s='0.0', memory__frame_id='base',
+            memory__camera_poses=str([*DOWN, *DOWN]), memory__plane='true',
             max_observation_age_ms='2000.0')
 
     def query(self, **request: object) -> QueryMemory.Response:
@@ -57,6 +61,7 @@ def run(tmp_path_factory):
     for kind, topic in ((Target, 'oxygen/target'), (ActionChunk, 'oxygen/action_chunk'),
                         (DiagnosticArray, '/diagnostics')):
         rig.listen(kind, topic)
+    publish_calibration(rig)
     for camera in CAMERAS:
         rig.listen(Image, f'{camera}/image_raw', qos_profile_sensor_data)
     try:
@@ -65,6 +70,15 @@ def run(tmp_path_factory):
     finally:
         rig.close()
         print(run.node.close())
+
+
+def publish_calibration(rig):
+    """Publish the calibration of both cameras twice a second."""
+    publishers = [rig.client.create_publisher(CameraInfo, f'{camera}/camera_info',
+                                              qos_profile_sensor_data) for camera in CAMERAS]
+    message = CameraInfo(width=64, height=48)
+    message.k = [40.0, 0.0, 32.0, 0.0, 40.0, 24.0, 0.0, 0.0, 1.0]
+    rig.client.create_timer(0.5, lambda: [one.publish(message) for one in publishers])
 
 
 def remember(run):
@@ -86,6 +100,35 @@ def test_a_query_by_label_answers_with_provenance_and_verdict(run):
     assert entry.provenance.cameras == list(CAMERAS)
     graph = run.rig.call(GetSceneGraph, 'oxygen/get_scene_graph').graph
     assert {node.verdict for node in graph.nodes} == {'unverified'}
+
+
+def test_objects_have_positions_by_which_they_are_found(run):
+    def located():
+        remember(run)
+        graph = run.rig.call(GetSceneGraph, 'oxygen/get_scene_graph').graph
+        return [node for node in graph.nodes if node.pose.header.frame_id]
+
+    found: list[SceneNode] = []
+    run.rig.wait_for(lambda: found.extend(located()) or bool(found), 'an object with a position')
+    point = found[0].pose.pose.position
+    assert found[0].pose.header.frame_id == 'base' and point.z == 0.0
+    x, y, width, height = found[0].box_px
+    assert point.x == pytest.approx((x + width / 2 - 32) / 40, abs=1e-4)
+    assert point.y == pytest.approx(-(y + height - 24) / 40, abs=1e-4)
+    around = {'region_low': [point.x - 0.01, point.y - 0.01, -0.01],
+              'region_high': [point.x + 0.01, point.y + 0.01, 0.01]}
+    entry = run.wait_for_entry(frame_id='base', label=found[0].label, **around).entries[0]
+    assert entry.nodes[0].id == found[0].id
+    assert not run.query(frame_id='other', **around).entries
+
+
+def test_what_was_seen_at_a_place_is_found_by_its_embedding(run):
+    remember(run)
+    entry = run.wait_for_entry(kind='object').entries[0]
+    here = {'place_run': entry.run, 'place_observation': entry.provenance.observation_id}
+    found = run.query(kind='object', **here)
+    assert found.success and entry.citation in [other.citation for other in found.entries]
+    assert not run.query(place_run=entry.run, place_observation=10**9).entries
 
 
 def test_pages_are_bounded_and_a_wrong_query_is_refused(run):

@@ -21,6 +21,7 @@ from ...runtime.sensor_hub import SensorConfig
 from ..actuation.actuator_groups import actuator_groups, ActuatorGroup
 from .declare import ParameterError
 from .model_settings import model_choice
+from .position_settings import position_settings, PositionSettings
 from .record_settings import record_settings, RecordSettings
 from .spec import Value
 from .tick_settings import (
@@ -54,6 +55,7 @@ class MemorySettings:
     scene_format: SceneFormat
     rules: GraphRules
     temperature: float  # 0: greedy
+    positions: PositionSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,4 +181,5 @@ def _memory(reader: Mapping[str, Any]) -> MemorySettings:
         names(reader, 'cameras'), reader['memory.max_new_objects'],
         reader['memory.max_new_relations'], reader['memory.max_attributes'], vocabulary)
     return MemorySettings(reader['memory.period_s'], reader['memory.prompt'], scene_format,
-                          _fields(reader, 'memory', GraphRules), reader['memory.temperature'])
+                          _fields(reader, 'memory', GraphRules), reader['memory.temperature'],
+                          position_settings(reader, names(reader, 'cameras')))

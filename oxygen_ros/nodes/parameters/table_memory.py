@@ -27,6 +27,20 @@ MEMORY: tuple[ParameterSpec, ...] = (
     ParameterSpec('memory.place_queries', 16,
                   'Vectors of the dense read that gives an update the embedding of its place; '
                   '0: none', low=0, high=256),
+    ParameterSpec('memory.frame_id', '',
+                  'Frame of the positions of objects, one that does not move with a camera; '
+                  'empty: objects have none'),
+    ParameterSpec('memory.camera_poses', [0.0],
+                  'Where the cameras stand in that frame: x, y, z (m) and quaternion x, y, z, w '
+                  'of each optical frame, one after another in the order of cameras; 0 alone: '
+                  'they are looked up by TF', 'm'),
+    ParameterSpec('memory.depth_cameras', [''],
+                  'Cameras with a depth image on <name>/depth/image_raw that fits their image; '
+                  'an empty name stands for none'),
+    ParameterSpec('memory.plane', False,
+                  'Where there is no depth, take objects to stand on a level plane'),
+    ParameterSpec('memory.plane_height_m', 0.0, 'Height of that plane in memory.frame_id', 'm',
+                  -1_000.0, 1_000.0),
     ParameterSpec('memory.store_file', '',
                   'SQLite file of what was seen, said and told; empty: nothing is kept on disk'),
     ParameterSpec('memory.retention_bytes', 268_435_456,

@@ -12,6 +12,7 @@ from rclpy.task import Future
 
 import oxygen_ros.srv as srv
 
+from ...memory.errors import StoreUnavailable
 from ...memory.reader import MemoryReader
 from ...memory.recall import recall, Recollection
 from ...types import SamplingParams
@@ -126,6 +127,8 @@ class MemoryQueries:
         try:
             found = await self._jobs.ask(
                 lambda reader: recall(reader, question, now_ns, budget, memory.count_tokens))
+        except StoreUnavailable:
+            found = None  # not made yet, or trouble of the disk, of which the writer tells
         except Exception as error:  # noqa: B902, BLE001 counted and logged
             self._faults.note('recall', error)
             found = None

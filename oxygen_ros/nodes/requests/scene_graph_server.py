@@ -29,6 +29,7 @@ from ..parameters.settings import MemorySettings
 from ..records.run_memory import RunMemory
 from .engine_requests import EngineRequests
 from .markers import scene_markers
+from .scene_positions import ScenePositions
 
 # A service that is called again and again must not fill the engine's queue.
 _MAX_PENDING = 8
@@ -75,6 +76,7 @@ class SceneGraphServer:
         self._grammar: SceneGrammar | None = None
         self._graph: SceneGraph | None = None
         self.memory: RunMemory | None = None  # while configured
+        self.positions: ScenePositions | None = None  # while configured with a frame of them
         self._verdicts: dict[int, str] = {}  # by object id
         self._num_asked = 0  # the seed of the newest request
         self._background_id: int | None = None
@@ -100,6 +102,9 @@ class SceneGraphServer:
     def cleanup(self) -> None:
         """Forget everything."""
         self._grammar = self._graph = self._settings = self._runtime = None
+        if self.positions is not None:
+            self.positions.destroy()
+            self.positions = None
 
     def start(self, requests: EngineRequests) -> None:
         """Ask the engine from now on."""
@@ -166,6 +171,8 @@ class SceneGraphServer:
             if frame is not None:
                 sizes[camera] = (frame.image.shape[1], frame.image.shape[0])
         scene = parse_scene(result.text, settings.scene_format, sizes)
+        if self.positions is not None:
+            scene = self.positions.locate(scene, result.provenance, sizes)
         update = graph.update(scene, result.provenance, result.provenance.stamp_ns)
         self.counts.merged += 1
         if self.memory is not None:
