@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 import json
 import os
 from pathlib import Path
 import tempfile
-from typing import Any
+from typing import Any, TYPE_CHECKING
 
 import numpy as np
 
 from ..demo.processes import Children
 from ..engine.timeline import EventKind
 from .rows import Row
+
+if TYPE_CHECKING:
+    from ..nodes.clients.load_client import LoadPlan, LoadRecording
 
 ON_TIME_MS = 2.0
 _RATE_HZ = 50.0
@@ -50,6 +54,7 @@ def run_node(
     more: dict[str, Any] | None = None,
     cpu: int | None = None,
     beside: str | None = None,
+    client: Callable[[LoadPlan, Callable[[], None]], LoadRecording] | None = None,
 ) -> dict[str, Any]:
     """Run cameras, node and client in three processes; return the figures of the run.
 
@@ -58,6 +63,7 @@ def run_node(
     :param more: further parameters of the node.
     :param cpu: pin the node, and what runs beside it, to this core.
     :param beside: module to run beside the node, with a file for its figures as argument.
+    :param client: loads the node and records; None: for `duration_s`.
     """
     from ..nodes.clients.load_client import LoadPlan, run_load
 
@@ -101,7 +107,7 @@ def run_node(
         if beside is not None:
             children.start('language process', beside, [str(other)], cpu)
         plan = LoadPlan(duration_s, load.num_dialogues, DIALOGUE_TOKENS, CAMERAS)
-        recording = run_load(plan, children.check)
+        recording = (client or run_load)(plan, children.check)
         run = json.loads(record.read_text())
         children.stop()
         run['sent'] = json.loads(sent.read_text())

@@ -63,20 +63,28 @@ class LoadClient(NodeDriver):
 
     def run(self) -> LoadRecording:
         """Bring the node up, load it, record, take it down."""
-        self.bring_up(self._plan.cameras)
-        if self._plan.num_dialogues:
-            self.wait(self._dialogue.server_is_ready, 'the dialogue action')
-        start_s = time.monotonic()
-        end_s = start_s + _SETTLE_S + self._plan.duration_s
-        while (now_s := time.monotonic()) < end_s:
-            self._check()
-            self._recording_now = now_s >= start_s + _SETTLE_S
-            while self._live < self._plan.num_dialogues:
-                self._ask()
-            rclpy.spin_once(self, timeout_sec=0.05)
+        self.begin()
+        self.load_for(_SETTLE_S)
+        self._recording_now = True
+        self.load_for(self._plan.duration_s)
         self._recording_now = False
         self.take_down()
         return self._recording
+
+    def begin(self) -> None:
+        """Bring the node up."""
+        self.bring_up(self._plan.cameras)
+        if self._plan.num_dialogues:
+            self.wait(self._dialogue.server_is_ready, 'the dialogue action')
+
+    def load_for(self, duration_s: float) -> None:
+        """Keep the dialogues going for a while."""
+        end_s = time.monotonic() + duration_s
+        while time.monotonic() < end_s:
+            self._check()
+            while self._live < self._plan.num_dialogues:
+                self._ask()
+            rclpy.spin_once(self, timeout_sec=0.05)
 
     def _ask(self) -> None:
         self._live += 1

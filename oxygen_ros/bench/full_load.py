@@ -1,0 +1,56 @@
+"""`oxygen bench load`: the node under the full load, and a recording of that very run."""
+
+from __future__ import annotations
+
+import functools
+import json
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from ..errors import OxygenError
+from ..models.registry import create_model
+from .loads import isolate, LOADS, run_node
+from .rows import ROWS
+from .suite import environment
+
+_CONSOLE = Console()
+
+
+def run(duration_s: float = 60.0, record: Path | None = None) -> dict[str, Any]:
+    """Measure, print and return the figures, under the names of the suite's.
+
+    :param duration_s: of the run, without start and settling.
+    :param record: a new folder for `bag`, which holds what the node published in that time, and
+        `bench.json`, the figures.
+    :raises OxygenError: the folder is there already, or cannot be made.
+    """
+    from ..nodes.clients.recording_client import record_load
+
+    isolate()
+    figures: dict[str, Any] = {'env': environment()}
+    client = None
+    if record is not None:
+        try:
+            record.mkdir()
+        except OSError as error:
+            raise OxygenError(f'--record: expected a new folder, got {record}: '
+                              f'{error.strerror}') from None
+        client = functools.partial(record_load, record / 'bag')
+    load = LOADS[-1]
+    _CONSOLE.print(f'{load.name}: full, {duration_s:g} s ...', style='dim')
+    found = run_node(ROWS['full'], load, duration_s, client=client)
+    figures['tick'] = {load.name: {'full': found.pop('tick')}}
+    figures['dialogue'] = {load.name: found.pop('dialogue')}
+    figures |= found
+    horizon = create_model('tiny').spec.action_horizon
+    figures['action']['actions_per_s'] = figures['action']['chunks_per_s'] * horizon
+    tick = figures['tick'][load.name]['full']
+    _CONSOLE.print(f'tick: sd {tick["sd_ms"]:.3f} ms, p99 {tick["p99_ms"]:.3f} ms, '
+                   f'{100.0 * tick["on_time"]:.2f} % on time')
+    if record is not None:
+        (record / 'bench.json').write_text(json.dumps(figures, indent=2) + '\n')
+        _CONSOLE.print(f'`oxygen report {record / "bag"}` and `oxygen report '
+                       f'{record / "bench.json"}` show the run')
+    return figures
