@@ -1,17 +1,20 @@
 """Control: from action chunks to one bounded target per tick. numpy only; no ROS, no threads."""
 from . import hold_reasons
+from .action_space import ActionSpace, parse_action_space
 from .arming import Arming, ArmReply, ArmState, ArmView
 from .cadence import Cadence
 from .chunk_buffer import ChunkBuffer, ChunkCounts, Sample
 from .clock import Clock, SteadyClock, VirtualClock
-from .limits import ActuationMode, JointLimits, Limiter, parse_mode
+from .limits import ActuationMode, JointLimits, Limiter
 from .realtime import apply_realtime, RealtimeItem, RealtimeReport, RealtimeSettings
+from .robot_description import limits_of_description
 from .statistics import TickFigures, TickStatistics
 from .tick import ControlTick, Decision, TickConfig
 
 __all__ = [
-    'ActuationMode', 'ArmReply', 'ArmState', 'ArmView', 'Arming', 'Cadence', 'ChunkBuffer',
-    'ChunkCounts', 'Clock', 'ControlTick', 'Decision', 'JointLimits', 'Limiter', 'RealtimeItem',
-    'RealtimeReport', 'RealtimeSettings', 'Sample', 'SteadyClock', 'TickConfig', 'TickFigures',
-    'TickStatistics', 'VirtualClock', 'apply_realtime', 'hold_reasons', 'parse_mode',
+    'ActionSpace', 'ActuationMode', 'ArmReply', 'ArmState', 'ArmView', 'Arming', 'Cadence',
+    'ChunkBuffer', 'ChunkCounts', 'Clock', 'ControlTick', 'Decision', 'JointLimits', 'Limiter',
+    'RealtimeItem', 'RealtimeReport', 'RealtimeSettings', 'Sample', 'SteadyClock', 'TickConfig',
+    'TickFigures', 'TickStatistics', 'VirtualClock', 'apply_realtime', 'hold_reasons',
+    'limits_of_description', 'parse_action_space',
 ]

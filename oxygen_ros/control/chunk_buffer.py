@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ..types import ActionChunk
 from . import hold_reasons
 from .clock import NS_PER_MS, NS_PER_S
-from .seam import mix, Seam
+from .seam import DeltaSeam, mix, Seam
 
 MAX_LIVE_CHUNKS = 3  # the newest, the one it replaces, and one still fading before that
 MAX_PENDING_CHUNKS = 8  # between two ticks; beyond it the oldest makes room
@@ -52,7 +52,7 @@ class ChunkBuffer:
 
     def __init__(
         self, num_joints: int, period_ns: int = 20 * NS_PER_MS, blend_ns: int = 100 * NS_PER_MS,
-        max_lead_ns: int = NS_PER_S,
+        max_lead_ns: int = NS_PER_S, *, is_delta: bool = False,
     ) -> None:
         """
         Make an empty buffer at epoch 0.
@@ -61,6 +61,7 @@ class ChunkBuffer:
         :param period_ns: time between two calls of `sample`, in nanoseconds, above 0
         :param blend_ns: longest fade from one chunk to the next, in nanoseconds; 0: none
         :param max_lead_ns: a chunk whose step 0 lies further ahead is refused, in nanoseconds
+        :param is_delta: chunks say how far to move; a sample is the change over one period
         :raises ValueError: names the value, what was expected and what came
         """
         for name, value, least in (('num_joints', num_joints, 1), ('period_ns', period_ns, 1),
@@ -72,6 +73,7 @@ class ChunkBuffer:
         self._period_ns = period_ns
         self._blend_ns = blend_ns
         self._max_lead_ns = max_lead_ns
+        self._is_delta = is_delta
         self._pending: deque[Seam] = deque(maxlen=MAX_PENDING_CHUNKS)
         self._seams: list[Seam] = []  # oldest first
         self._seam_ns = 0  # tick at which the newest chunk was first seen
@@ -94,7 +96,9 @@ class ChunkBuffer:
 
         :param chunk: any chunk: late, old, broken ones are dropped or refused by the next tick
         """
-        self._pending.append(Seam.of(chunk, self.num_joints))
+        self._pending.append(
+            DeltaSeam.of_period(chunk, self.num_joints, self._period_ns) if self._is_delta
+            else Seam.of(chunk, self.num_joints))
 
     def reset(self, epoch: int | None = None) -> int:
         """

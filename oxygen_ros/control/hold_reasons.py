@@ -13,6 +13,9 @@ NO_STATE: Final = 'no_state'
 STALE_STATE: Final = 'stale_state'
 BAD_STATE: Final = 'bad_state'
 
+# The joints' limits are not known yet.
+NO_LIMITS: Final = 'no_limits'
+
 # The target was refused.
 REFUSED_NONFINITE: Final = 'refused_nonfinite'
 REFUSED_LENGTH: Final = 'refused_length'
@@ -34,6 +37,7 @@ DESCRIPTIONS: Final[dict[str, str]] = {
     NO_STATE: 'the joints have never been measured',
     STALE_STATE: 'the measured joints are too old',
     BAD_STATE: 'the measured joints are not finite or not as many as the model has',
+    NO_LIMITS: 'the limits of robot_description have not come',
     REFUSED_NONFINITE: 'the chunk or the target holds a NaN or an infinity',
     REFUSED_LENGTH: 'the chunk or the target does not have one value per joint',
     REFUSED_TIMING: 'the chunk has no step length, or lies too far in the future',

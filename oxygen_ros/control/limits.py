@@ -23,25 +23,6 @@ class ActuationMode(str, Enum):
     VELOCITY = 'velocity'  # a hold is zeros
 
 
-def parse_mode(name: str) -> ActuationMode:
-    """
-    Read an actuation mode.
-
-    :param name: `position` or `velocity`
-    :returns: the mode
-    :raises ValueError: effort, which cannot be held safely, or an unknown name
-    """
-    if name == 'effort':
-        raise ValueError(
-            'actuation mode: expected position or velocity, got effort: an arm cannot be held '
-            'by effort alone, zero effort drops it')
-    try:
-        return ActuationMode(name)
-    except ValueError:
-        raise ValueError(
-            f'actuation mode: expected position or velocity, got {name!r}') from None
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class JointLimits:
     """
@@ -97,6 +78,25 @@ class JointLimits:
     def num_joints(self) -> int:
         """How many joints there are."""
         return len(self.max_step)
+
+    def tightened(self, other: JointLimits) -> JointLimits:
+        """
+        Return the tighter of two limits, one by one.
+
+        :param other: of the same joints
+        :returns: limits that both allow
+        :raises ValueError: a joint has no position that both allow
+        """
+        low = np.maximum(self.min_position, other.min_position)
+        high = np.minimum(self.max_position, other.max_position)
+        if (low > high).any():
+            joint = int(np.argmax(low > high))
+            raise ValueError(f'min_position: expected at most {high[joint]:g} for joint {joint}, '
+                             f'as the robot describes itself, got {low[joint]:g}')
+        return JointLimits(
+            low, high, np.minimum(self.max_velocity, other.max_velocity),
+            np.minimum(self.max_step, other.max_step),
+            np.minimum(self.max_tracking_error, other.max_tracking_error))
 
     def step_bound(self, mode: ActuationMode, period_s: float) -> Float64Array:
         """

@@ -1,10 +1,15 @@
 """One chunk in the buffer: its values over time, and how far it has been faded in."""
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ..types import ActionChunk
 from . import hold_reasons
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class Seam:
@@ -41,7 +46,7 @@ class Seam:
         self._fade_ns = 0
 
     @classmethod
-    def of(cls, chunk: ActionChunk, num_joints: int) -> Seam:
+    def of(cls, chunk: ActionChunk, num_joints: int) -> Self:
         """
         Check a chunk and copy its values, so that its owner may reuse them.
 
@@ -97,6 +102,47 @@ class Seam:
         if not rest_ns:
             return before
         return mix(before, self._rows[step + 1], rest_ns / self._step_ns)
+
+
+class DeltaSeam(Seam):
+    """
+    A chunk of changes: step i is how far the joints move from step i - 1 to step i.
+
+    What it gives for a time is the change over the tick's period that ends then, so that the ticks
+    of a chunk add up to all that it says, however they lie between its steps.
+    """
+
+    __slots__ = ('_period_ns',)
+    _period_ns: int
+
+    @classmethod
+    def of_period(cls, chunk: ActionChunk, num_joints: int, period_ns: int) -> DeltaSeam:
+        """
+        Check a chunk and add its steps up.
+
+        :param chunk: from the engine or a message
+        :param num_joints: values expected in each step
+        :param period_ns: of the tick, in nanoseconds
+        :returns: the chunk, with its fault if it has one
+        """
+        seam = cls.of(chunk, num_joints)
+        seam._period_ns = period_ns
+        if seam.fault:
+            return seam
+        sums = np.cumsum(chunk.values, axis=0, dtype=np.float64)
+        seam._rows = [[0.0] * num_joints, *sums.tolist()]
+        seam.start_ns -= chunk.step_ns
+        return seam
+
+    def values_at(self, t_ns: int) -> list[float]:
+        """
+        Return the change that ends at a time; none before the first step and after the last.
+
+        :param t_ns: steady time, in nanoseconds
+        :returns: [num_joints], not to be written to
+        """
+        now, before = super().values_at(t_ns), super().values_at(t_ns - self._period_ns)
+        return [a - b for a, b in zip(now, before)]
 
 
 def mix(first: list[float], second: list[float], weight: float) -> list[float]:

@@ -32,10 +32,15 @@ class TickConfig:
     activation_ramp_ns: int = NS_PER_S  # from the measured joints to the chunk
     recovery_ramp_ns: int = 100 * NS_PER_MS  # from a held target back to the chunk
     require_state: bool = True  # false: the actuators need no start from the measured joints
+    is_delta: bool = False  # a chunk says how far to move, from the last target on
+    dry_run: bool = False  # nothing reaches the actuators, so they are not expected to follow
+    awaits_limits: bool = False  # hold until the limits are known
 
     def __post_init__(self) -> None:
         if not isinstance(self.mode, ActuationMode):
             raise ValueError(f'mode: expected position or velocity, got {self.mode!r}')
+        if self.is_delta and (self.mode is ActuationMode.VELOCITY or not self.require_state):
+            raise ValueError('is_delta: expected together with mode position and require_state')
         for name, least in (('num_joints', 1), ('period_ns', 1), ('max_observation_age_ns', 1),
                             ('max_state_age_ns', 1), ('activation_ramp_ns', 0),
                             ('recovery_ramp_ns', 0)):
@@ -137,12 +142,16 @@ class ControlTick:
             self._start_from(config, measured)
         if not config.require_state and measured is None:
             state_reason = ''
-        reason = _requested(view) or state_reason or self._refusal(config, deadline_ns, sample)
+        reason = (_requested(view) or (hold_reasons.NO_LIMITS if config.awaits_limits else '')
+                  or state_reason or self._refusal(config, deadline_ns, sample))
         if reason or sample is None:
             return self._held(tick, deadline_ns, view, config, reason)
         wanted = self._ramp.apply(sample.values, deadline_ns)
+        if config.is_delta:
+            assert self._previous is not None  # the joints are measured, or state_reason is set
+            wanted = [before + change for before, change in zip(self._previous, wanted)]
         values, reason = limiter.apply(
-            wanted, self._previous, measured, check_tracking=view.sending)
+            wanted, self._previous, measured, check_tracking=view.sending and not config.dry_run)
         if values is None:
             return self._held(tick, deadline_ns, view, config, reason)
         self._previous = values
@@ -180,7 +189,7 @@ class ControlTick:
             return
         velocity = config.mode is ActuationMode.VELOCITY
         self._previous = [0.0] * config.num_joints if velocity else measured
-        self._ramp.begin(self._previous, config.activation_ramp_ns)
+        self._ramp.begin(_rest(config, self._previous), config.activation_ramp_ns)
 
     @staticmethod
     def _read_state(
@@ -216,7 +225,7 @@ class ControlTick:
             unknown = [math.nan] * config.num_joints
             return self._decision(
                 tick, deadline_ns, view._replace(sending=False), unknown, reason)
-        self._ramp.resume(values, config.recovery_ramp_ns)
+        self._ramp.resume(_rest(config, values), config.recovery_ramp_ns)
         return self._decision(tick, deadline_ns, view, values, reason)
 
     def _decision(
@@ -230,6 +239,11 @@ class ControlTick:
             tick, deadline_ns, np.array(values), bool(reason), reason, source.chunk_ids,
             source.observation_ids, source.weights, age_ns)
         return Decision(target, view.sending, view.state)
+
+
+def _rest(config: TickConfig, values: list[float]) -> list[float]:
+    """Return what a chunk would have to say for the joints to stay where the target is."""
+    return [0.0] * config.num_joints if config.is_delta else values
 
 
 def _requested(view: ArmView) -> str:

@@ -16,6 +16,7 @@ from ..control import Decision, hold_reasons
 from ..models import create_model
 from ..runtime.runtime import Publish, Runtime
 from ..types import ActionChunk
+from .actuation.robot_link import RobotLink
 from .actuation.target_publisher import TargetPublisher
 from .clocks import ClockBridge
 from .conversions import chunk_msg
@@ -36,8 +37,8 @@ from .records.run_record import write_run_record
 from .requests.dialogue_server import DialogueServer
 from .requests.engine_requests import EngineRequests
 from .requests.scene_graph_server import SceneGraphServer
-from .sensors.inputs import Inputs
 from .requests.scene_positions import ScenePositions
+from .sensors.inputs import Inputs
 
 _WATCH_PERIOD_S = 0.1
 # Forward only far, for paused or slow simulated time catches up in steps.
@@ -76,16 +77,20 @@ class DataPlane:
             settings.records, settings.memory.scene_format.vocabulary, self.runtime, self._clock,
             faults)
         # Entities last: nothing above leaves any behind when it fails.
-        self._inputs = Inputs(
         if settings.memory.positions.frame_id:
             scene.positions = ScenePositions(
                 node, settings.memory.positions, settings.memory.scene_format.cameras, faults)
+        self._inputs = Inputs(
             node, settings, self.runtime.sensors, self._clock, self._on_instruction,
             self._on_time_jump, self._on_resize, faults)
-        self.targets: TargetPublisher | None = None  # None: a tick in another process has them
+        # None: a tick in another process has them
+        self.targets: TargetPublisher | None = None
+        self._link: RobotLink | None = None
         if settings.runtime.publish is not Publish.ELSEWHERE:
             self.targets = TargetPublisher(
                 node, self._joints, settings.groups, settings.runtime.tick, self._clock, faults)
+            self._link = RobotLink(node, self._joints, self.runtime.tick,
+                                   settings.runtime.limits, self.targets, faults)
         self._modes = ModeWatch(node, self.runtime, self._clock, self._memory, faults, wake)
         self._chunks = make_publisher(node, msg.ActionChunk, '~/action_chunk', 10)
         self._latency = LatencyPublisher(
@@ -107,8 +112,8 @@ class DataPlane:
         def limits() -> tasks.DiagnosticLimits:
             return self.settings.diagnostics
 
-        add('actuation', elsewhere_task(self._node) if self.targets is None
-            else actuation_task(self._node, runtime.loop, self.targets, limits))
+        add('actuation', elsewhere_task(self._node) if self.targets is None or self._link is None
+            else actuation_task(self._node, runtime.loop, self.targets, self._link, limits))
         for camera in runtime.sensors.config.cameras:
             add(f'camera {camera}', tasks.camera_task(self._node, runtime, self._inputs, camera,
                                                       limits))
@@ -188,7 +193,8 @@ class DataPlane:
         self._inputs.destroy()
         self._modes.destroy()
         self._node.destroy_publisher(self._chunks)
-        if self.targets is not None:
+        if self.targets is not None and self._link is not None:
+            self._link.destroy()
             self.targets.destroy()
         self._latency.destroy()
         self._diagnostics.destroy()
@@ -200,10 +206,10 @@ class DataPlane:
         """Use settings of which only live ones differ."""
         before, self.settings = self.settings, settings
         tick = settings.runtime.tick
-        if tick != before.runtime.tick or not settings.has_limits_of(before):
-            self.runtime.tick.reconfigure(tick, settings.runtime.limits)
-            if self.targets is not None:
-                self.targets.statistics.max_observation_age_ns = tick.max_observation_age_ns
+        changed = tick != before.runtime.tick or not settings.has_limits_of(before)
+        if changed and self.targets is not None and self._link is not None:
+            self._link.reconfigure(tick, settings.runtime.limits)
+            self.targets.statistics.max_observation_age_ns = tick.max_observation_age_ns
         self._latency_timer.set_rate(settings.latency_rate_hz)
         self._diagnostics_timer.set_rate(settings.diagnostics_rate_hz)
         self._dialogue.reconfigure(settings.dialogue)

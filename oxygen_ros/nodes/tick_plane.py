@@ -21,6 +21,7 @@ from ..runtime.tick_loop import TickLoop
 from ..types import RobotState
 from .actuation.chunk_input import ChunkInput
 from .actuation.mode_publisher import ModePublisher
+from .actuation.robot_link import RobotLink
 from .actuation.target_publisher import TargetPublisher
 from .clocks import ClockBridge
 from .endpoints import make_subscription
@@ -51,6 +52,8 @@ class TickPlane:
             node, settings.joints, settings.groups, settings.loop.tick, clock, faults,
             prefix=engine)
         self.loop = TickLoop(settings.loop, self.targets.publish, lambda: self._state)
+        self._link = RobotLink(node, settings.joints, self.loop.tick, settings.loop.limits,
+                               self.targets, faults)
         self._modes = ModePublisher(node, engine, self.loop.arming, clock, faults)
         self._chunk_input = ChunkInput(settings.joints, self.loop.buffer)
         joint_input = JointStateInput(
@@ -67,7 +70,8 @@ class TickPlane:
         def limits() -> ActuationLimits:
             return self.settings.diagnostics
 
-        self._diagnostics.add('actuation', actuation_task(node, self.loop, self.targets, limits))
+        self._diagnostics.add('actuation', actuation_task(
+            node, self.loop, self.targets, self._link, limits))
         self._diagnostics.add('chunks', chunks_task(
             node, self._subscriptions[0], self._chunk_input, self.loop.buffer))
         # On the steady clock: under simulated time a timer on ROS time may never fire.
@@ -122,6 +126,7 @@ class TickPlane:
         self._timer.destroy()
         for subscription in self._subscriptions:
             self._node.destroy_subscription(subscription)
+        self._link.destroy()
         self.targets.destroy()
         self._modes.destroy()
         self._diagnostics.destroy()
@@ -132,5 +137,5 @@ class TickPlane:
         self._timer.set_rate(settings.diagnostics_rate_hz)
         tick, limits = settings.loop.tick, settings.loop.limits
         if tick != before.tick or not same_limits(limits, before.limits):
-            self.loop.tick.reconfigure(tick, limits)
+            self._link.reconfigure(tick, limits)
             self.targets.statistics.max_observation_age_ns = tick.max_observation_age_ns

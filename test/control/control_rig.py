@@ -34,7 +34,8 @@ class Rig:
         num_joints = len(self.pose)
         settings = {'activation_ramp_ns': 0, 'recovery_ramp_ns': 0, **config}
         self.config = TickConfig(num_joints, **settings)
-        self.buffer = ChunkBuffer(num_joints, PERIOD_NS, blend_ms * MS)
+        self.buffer = ChunkBuffer(
+            num_joints, PERIOD_NS, blend_ms * MS, is_delta=self.config.is_delta)
         self.arming = Arming()
         if armed:
             self.arming.enable()

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 import numpy as np
 import pytest
 
-from oxygen_ros.control import ActuationMode, hold_reasons, JointLimits, Limiter, parse_mode
+from oxygen_ros.control import ActuationMode, hold_reasons, JointLimits, Limiter
 
 PERIOD_S = 0.02
 
@@ -92,12 +92,20 @@ def test_limits_that_make_no_sense_are_named(settings, message):
         JointLimits.create(2, **settings)
 
 
-def test_effort_is_refused_with_its_reason_and_unknown_modes_are_named():
-    assert parse_mode('velocity') is ActuationMode.VELOCITY
-    with pytest.raises(ValueError, match='got effort: .* drops it'):
-        parse_mode('effort')
-    with pytest.raises(ValueError, match="expected position or velocity, got 'torque'"):
-        parse_mode('torque')
+def test_the_tighter_of_two_limits_counts():
+    ours = JointLimits.create(2, min_position=[-1.0, -2.0], max_position=2.0, max_velocity=1.0)
+    theirs = JointLimits.create(2, min_position=-1.5, max_position=[3.0, 1.0],
+                                max_velocity=[0.5, 2.0], max_step=0.1)
+    both = ours.tightened(theirs)
+    assert both.min_position.tolist() == [-1.0, -1.5]
+    assert both.max_position.tolist() == [2.0, 1.0]
+    assert both.max_velocity.tolist() == [0.5, 1.0]
+    assert both.max_step.tolist() == [0.1, 0.1]
+    with pytest.raises(ValueError, match='expected at most 1 for joint 1, .* got 2'):
+        JointLimits.create(2, min_position=[0.0, 2.0]).tightened(theirs)
+
+
+def test_settings_of_the_limiter_out_of_range_are_named():
     with pytest.raises(ValueError, match='period_s: expected above 0, got 0.0'):
         Limiter(JointLimits.create(1), ActuationMode.POSITION, 0.0)
     with pytest.raises(ValueError, match='num_joints: expected at least 1, got 0'):

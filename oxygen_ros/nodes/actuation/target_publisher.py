@@ -94,7 +94,8 @@ class TargetPublisher:
         self._node = node
         self._clock = clock
         self._faults = faults
-        self.outputs: list[Output] = [
+        # None in a dry run: what has no topic cannot reach an actuator.
+        self.outputs: list[Output] = [] if config.dry_run else [
             _OUTPUTS[group.interface](node, _under(prefix, group.topic), group, config)
             for group in groups]
         self._target = msg.Target(joint_names=list(joints), positions=[0.0] * len(joints))
@@ -124,7 +125,7 @@ class TargetPublisher:
         message.header.stamp = stamp_of(target.deadline_ns + self._clock.offset_ns())
         message.tick = target.tick
         self._positions[:] = target.values
-        message.armed = decision.armed
+        message.armed = decision.armed and bool(self.outputs)
         message.held = target.held
         message.hold_reason = target.hold_reason
         message.lateness_s = lateness_ns * 1e-9

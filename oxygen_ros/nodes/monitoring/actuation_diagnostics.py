@@ -11,13 +11,14 @@ from rclpy.subscription import Subscription
 from ...control import ChunkBuffer, hold_reasons
 from ...runtime.tick_loop import TickLoop
 from ..actuation.chunk_input import ChunkInput
+from ..actuation.robot_link import RobotLink
 from ..actuation.target_publisher import TargetPublisher
 from ..endpoints import command_problems, num_publishers, publisher_problems
 from ..parameters.tick_settings import ActuationLimits
 from .diagnostics import ERROR, Figures, Finding, Task, WARN
 
 
-def actuation_task(node: Node, loop: TickLoop, targets: TargetPublisher,
+def actuation_task(node: Node, loop: TickLoop, targets: TargetPublisher, link: RobotLink,
                    limits: Callable[[], ActuationLimits]) -> Task:
     """Look at the tick of the last second."""
     window = max(1, round(1e9 / loop.tick.config.period_ns))
@@ -43,12 +44,16 @@ def actuation_task(node: Node, loop: TickLoop, targets: TargetPublisher,
             rivals, unheard = command_problems(node, output.publisher)
             findings += [(ERROR if view.sending else WARN, problem) for problem in rivals]
             findings += [(WARN, problem) for problem in unheard if view.sending]
+        findings += [(ERROR if view.sending else WARN, problem) for problem in link.problems()]
+        if view.sending and not targets.outputs:
+            findings.append((WARN, 'dry run: nothing is sent'))
         refused = ', '.join(item.name for item in loop.realtime_report.refused)
         if refused:
             findings.append((WARN, f'real-time settings refused: {refused}'))
         return findings, [
-            ('state', view.state.value if thread is not None else 'inactive'), ('ticks', ticks),
-            ('held', held), ('overruns', overruns), ('hold reason', reason),
+            ('state', view.state.value if thread is not None else 'inactive'),
+            ('dry run', not targets.outputs), ('ticks', ticks), ('held', held),
+            ('overruns', overruns), ('hold reason', reason),
             ('jitter sd (ms)', figures.lateness_sd_ms),
             ('jitter p99 (ms)', figures.lateness_p99_ms),
             ('jitter max (ms)', figures.lateness_max_ms),

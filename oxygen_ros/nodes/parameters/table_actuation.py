@@ -7,9 +7,15 @@ _INF = float('inf')
 
 ACTUATION: tuple[ParameterSpec, ...] = (
     ParameterSpec('actuation.rate_hz', 50.0, 'Control ticks per second', 'Hz', 1.0, 1000.0),
-    ParameterSpec('actuation.mode', 'position',
-                  'What a target means: position or velocity; effort is refused, since an arm '
-                  'cannot be held by it'),
+    ParameterSpec('actuation.space', 'joint_position',
+                  "What a chunk's numbers mean: joint_position, joint_delta (from one step to the "
+                  'next) or joint_velocity; effort and end effectors are refused, since joints '
+                  'are what is limited and held'),
+    ParameterSpec('actuation.dry_run', False,
+                  'Run all of it, show ~/target, and send nothing to the actuators'),
+    ParameterSpec('actuation.controller_manager', '',
+                  'Name of the controller_manager that is asked whether the controllers of the '
+                  'command topics are active; empty: it is not'),
     ParameterSpec('actuation.groups', [''],
                   'Command topics by name, such as two arms and two grippers; none: all joints on '
                   '~/joint_trajectory'),
@@ -39,6 +45,14 @@ ACTUATION: tuple[ParameterSpec, ...] = (
                   'tick_node, where it outlives this one', choices=('own', 'separate'),
                   fixed=True),
 
+    ParameterSpec('robot_description', '',
+                  'URDF with the limits of the joints; empty: the latched topic robot_description '
+                  'has it'),
+
+    ParameterSpec('limits.source', 'parameters',
+                  'Where limits come from: the parameters below, or robot_description as well, '
+                  'of which the tighter one counts; the node holds until it has come',
+                  choices=('parameters', 'robot_description')),
     ParameterSpec('limits.min_position', [-_INF],
                   'Lowest target: one value, or one for each joint', 'rad or m', live=True),
     ParameterSpec('limits.max_position', [_INF],

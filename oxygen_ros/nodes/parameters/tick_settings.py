@@ -7,7 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ...control import JointLimits, parse_mode, RealtimeSettings, TickConfig
+from ...control import (
+    JointLimits,
+    limits_of_description,
+    parse_action_space,
+    RealtimeSettings,
+    TickConfig,
+)
 from ...ingest import IngestRules
 from ...runtime.tick_loop import TickLoopConfig
 from ..actuation.actuator_groups import actuator_groups, ActuatorGroup
@@ -15,7 +21,7 @@ from .declare import ParameterError
 from .spec import ParameterSpec, Value
 from .table import PARAMETERS
 
-_NAMES = ('autostart', 'engine_node', 'joints', 'max_observation_age_ms',
+_NAMES = ('autostart', 'engine_node', 'joints', 'robot_description', 'max_observation_age_ms',
           'sensors.state_max_age_s', 'sensors.future_tolerance_s',
           'diagnostics.rate_hz', 'diagnostics.max_jitter_p99_ms', 'diagnostics.max_held_ratio')
 _GROUPS = ('actuation.', 'limits.', 'realtime.')
@@ -75,7 +81,9 @@ def make_tick_settings(values: Mapping[str, Value]) -> TickSettings:
 
 def parameter_error(error: ValueError) -> ParameterError:
     """Return an error of a part in the words of the parameters."""
-    return ParameterError(str(error).replace('actuation mode', 'actuation.mode'))
+    return ParameterError(str(error).replace('action space', 'actuation.space')
+                          .replace('is_delta: expected together with mode position and',
+                                   'actuation.space: joint_delta needs actuation.'))
 
 
 def names(reader: Mapping[str, Any], parameter: str) -> tuple[str, ...]:
@@ -90,8 +98,14 @@ def names(reader: Mapping[str, Any], parameter: str) -> tuple[str, ...]:
 
 def tick_config(reader: Mapping[str, Any], num_joints: int) -> TickConfig:
     """Return the settings of the tick."""
+    space = parse_action_space(reader['actuation.space'])
+    if space.is_delta and reader['actuation.publish'] != 'tick':
+        raise ParameterError('actuation.publish: expected tick where actuation.space is '
+                             f'{space.value}, got {reader["actuation.publish"]}')
     return TickConfig(
-        num_joints=num_joints, mode=parse_mode(reader['actuation.mode']),
+        num_joints=num_joints, mode=space.mode, is_delta=space.is_delta,
+        dry_run=reader['actuation.dry_run'],
+        awaits_limits=_from_description(reader) and not reader['robot_description'],
         period_ns=round(1e9 / reader['actuation.rate_hz']),
         max_observation_age_ns=round(reader['max_observation_age_ms'] * 1e6),
         max_state_age_ns=round(reader['sensors.state_max_age_s'] * 1e9),
@@ -101,7 +115,11 @@ def tick_config(reader: Mapping[str, Any], num_joints: int) -> TickConfig:
 
 
 def joint_limits(reader: Mapping[str, Any], num_joints: int) -> JointLimits:
-    """Return the joints' limits; one value stands for all joints."""
+    """Return the joints' limits; one value stands for all joints.
+
+    Those of a robot_description that comes by parameter are in it; where both know a limit, the
+    tighter one counts.
+    """
     limits: dict[str, Any] = {}
     for name in ('min_position', 'max_position', 'max_velocity', 'max_step',
                  'max_tracking_error'):
@@ -110,10 +128,18 @@ def joint_limits(reader: Mapping[str, Any], num_joints: int) -> JointLimits:
             raise ParameterError(f'limits.{name}: expected 1 or {num_joints} values, one for each '
                                  f'of the joints, got {len(values)}')
         limits[name] = values[0] if len(values) == 1 else values
+    description = reader['robot_description']
+    known = (limits_of_description(description, names(reader, 'joints'))
+             if _from_description(reader) and description else None)
     try:
-        return JointLimits.create(num_joints, **limits)
+        own = JointLimits.create(num_joints, **limits)
+        return own if known is None else own.tightened(known)
     except ValueError as error:
         raise ParameterError(f'limits.{error}') from error
+
+
+def _from_description(reader: Mapping[str, Any]) -> bool:
+    return bool(reader['limits.source'] == 'robot_description')
 
 
 def same_limits(first: JointLimits, second: JointLimits) -> bool:
