@@ -15,16 +15,20 @@ from ..engine.config import EngineConfig
 from ..engine.cost_model import OnlineCostModel
 from ..engine.model import VLAModel
 from ..engine.work import UnitKind
+from ..memory.scene_grammar import SceneFormat, SceneGrammar
+from ..memory.token_constraint import ConstrainedVocabulary
 from ..models.compiled import CompiledModel
 from ..models.tiny import TinyModel
 from ..models.tiny_config import TinyConfig
 from ..runtime.work_clock import work_clock
-from ..types import ActionChunk
+from ..types import ActionChunk, SamplingParams, TaskType
 from . import slower
 from .workbench import MS, SyntheticSensors, Workbench
 
 ROUNDS = 60
 NUM_CAMERAS = 3
+NUM_SCENES = 12
+MAX_SCENE_TOKENS = 400
 TOLERANCE = 1e-5  # of the chunks, against those of the pass as it is
 Pass = Callable[[], ActionChunk]
 
@@ -45,16 +49,16 @@ def run() -> dict[str, Any]:
     times = _times({'now': _pass(now), **passes})
     steps = {name: {'before_ms': times[name], 'after_ms': times['now'],
                     'ratio': times[name] / times['now']} for name in passes}
-    figures = {'action_pass': steps, 'prefill': _prefill(now)}
+    figures = {'action_pass': steps, 'prefill': _prefill(now), 'scene_graph': _scene(config)}
     _print(figures)
     return {'steps': figures}
 
 
-def _bench(model: VLAModel, backend: str = 'sdpa') -> Workbench:
+def _bench(model: VLAModel, backend: str = 'sdpa', jump_forward: bool = True) -> Workbench:
     """Run an engine until its first chunk, so that a pass can be repeated on its prefix."""
     sensors = SyntheticSensors(NUM_CAMERAS, model.spec.action_dim, num_observations=10)
-    bench = Workbench(model, EngineConfig(attention_backend=backend), sensors,
-                      work_clock(model.device), OnlineCostModel())
+    config = EngineConfig(attention_backend=backend, jump_forward=jump_forward)
+    bench = Workbench(model, config, sensors, work_clock(model.device), OnlineCostModel())
     bench.run_until(lambda: len(bench.chunks) >= 8)
     return bench
 
@@ -102,13 +106,41 @@ def _prefill(bench: Workbench) -> dict[str, float]:
     return {'before_ms': before, 'after_ms': after, 'ratio': before / after}
 
 
+def _scene(config: TinyConfig) -> dict[str, float]:
+    """Scene graphs with their forced tokens one a step, and all at once; the same texts."""
+    model = TinyModel(config)
+    words = [model.detokenize([token]) or None for token in range(model.spec.vocab_size)]
+    vocabulary = ConstrainedVocabulary(words, model.spec.eos_token_ids[0], model.spec.vocab_size)
+    cameras = tuple(f'camera_{index}' for index in range(NUM_CAMERAS))
+    grammar = SceneGrammar(SceneFormat(cameras, 6, 4), vocabulary, MAX_SCENE_TOKENS)
+    times: dict[bool, list[float]] = {False: [], True: []}
+    texts: dict[bool, list[str]] = {False: [], True: []}
+    benches = {jump: _bench(model, jump_forward=jump) for jump in times}
+    for seed in range(NUM_SCENES):
+        for jump, bench in benches.items():
+            start_s = time.perf_counter()
+            bench.engine.submit_text(
+                seed, TaskType.SCENE_GRAPH, 'List the objects.',
+                SamplingParams(MAX_SCENE_TOKENS, 1.0, seed=seed), grammar.constraint())
+            while bench.engine.text.num_live:
+                now_ns = bench.clock.now_ns()
+                bench.engine.run_cycle(now_ns, now_ns + 20 * MS)
+            times[jump].append((time.perf_counter() - start_s) * 1e3)
+            texts[jump].append(bench.results[-1].text)
+    assert texts[True] == texts[False]
+    before, after = median(times[False]), median(times[True])
+    return {'before_ms': before, 'after_ms': after, 'ratio': before / after}
+
+
 def _print(figures: dict[str, Any]) -> None:
     table = Table(title=f'one thread, medians of {ROUNDS} rounds made in turn; 64 visual tokens '
                         f'of each of {NUM_CAMERAS} cameras')
     for column in ('step', 'before ms', 'now ms', 'before / now'):
         table.add_column(column, justify='left' if column == 'step' else 'right')
     rows = [(f'action pass: {name}', row) for name, row in figures['action_pass'].items()]
-    for name, row in [*rows, ('prefill: the last layer run to its end', figures['prefill'])]:
+    rows += [('prefill: the last layer run to its end', figures['prefill']),
+             ('scene graph: forced tokens one a step', figures['scene_graph'])]
+    for name, row in rows:
         table.add_row(name, f'{row["before_ms"]:.2f}', f'{row["after_ms"]:.2f}',
                       f'{row["ratio"]:.2f}')
     Console().print(table)

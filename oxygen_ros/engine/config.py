@@ -39,6 +39,7 @@ class EngineConfig:
     policy: Policy = Policy.PRIORITY_SLICING
     batching: Batching = Batching.CROSS_FRAME
     deterministic: bool = False  # decode one row at a time: bit-identical whatever else is live
+    jump_forward: bool = True  # tokens that a grammar forces are not sampled one by one
     attention_backend: str = 'sdpa'
     reuse_vision: bool = True
     observation_period_s: float = 0.1  # shortest time between two observations

@@ -1,6 +1,7 @@
 """Constrained decoding as the engine sees it: a mask of the next token."""
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -17,6 +18,10 @@ class TokenConstraint(Protocol):
 
     def allowed(self) -> NDArray[np.bool_]:
         """Return which tokens may come next: [vocab_size] bool, one True at least, or complete."""
+        ...
+
+    def forced(self) -> Sequence[int]:
+        """Return the tokens that must come next, whatever the model says; maybe none."""
         ...
 
     def advance(self, token: int) -> None:

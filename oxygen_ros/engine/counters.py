@@ -18,7 +18,8 @@ class Counters:
     action_passes: int = 0
     decode_steps: int = 0
     decode_rows: int = 0  # rows of all decode steps together
-    text_tokens: int = 0  # tokens sampled
+    text_tokens: int = 0  # of all answers
+    forced_tokens: int = 0  # of these, not sampled but forced by a grammar
     tokens_recomputed: int = 0  # prompt and text tokens prefilled again after memory was exhausted
     dense_reads: int = 0  # prefixes read by query vectors
     preemptions: int = 0  # text requests that gave back their blocks

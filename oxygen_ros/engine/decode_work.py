@@ -1,4 +1,7 @@
-"""The batched decode step: all live text requests, each on its own prefix, one token on."""
+"""The batched decode step: all live text requests, each on its own prefix, one token on.
+
+A request whose grammar has forced tokens after the sampled one takes part with a row for each.
+"""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -20,31 +23,37 @@ class DecodeStep:
         self.requests = list(requests)
         self.layer = 0
         self._runner = runner
-        # [num_rows, width]
-        self._hidden = runner.embed([request.tokens[-1] for request in requests])
+        self._hidden = runner.embed([  # [num_rows, width]
+            token for request in requests for token in request.tokens[-request.num_pending:]])
         self._prepare()
 
     def _prepare(self) -> None:
         spans = []
-        positions = []
+        positions: list[int] = []
+        self._last_rows = []  # of each request
         for request in self.requests:
             context = request.context
             assert context is not None
-            prefix = context.prefix
-            spans.append(Span(num_tokens=1, prefix_block=prefix.first_block,
+            prefix, num_tokens = context.prefix, request.num_pending
+            spans.append(Span(num_tokens=num_tokens, prefix_block=prefix.first_block,
                               prefix_tokens=prefix.num_tokens,
-                              block_table=context.writable_blocks(1), num_own=context.num_tokens,
-                              mask=MaskKind.CAUSAL))
-            positions.append(prefix.num_tokens + context.num_tokens)
+                              block_table=context.writable_blocks(num_tokens),
+                              num_own=context.num_tokens, mask=MaskKind.CAUSAL))
+            start = prefix.num_tokens + context.num_tokens
+            positions.extend(range(start, start + num_tokens))
+            self._last_rows.append(len(positions) - 1)
+        self.num_rows = len(positions)
         self._positions = self._runner.position_rows(positions)
         self._attend: Attend = self._runner.attend(self._runner.plan(spans))
 
     def remove(self, request: TextRequest) -> None:
         """Take one request out; the others keep their hidden state and go on at the same layer."""
-        row = self.requests.index(request)
-        del self.requests[row]
+        index = self.requests.index(request)
+        end = self._last_rows[index] + 1
+        begin = end - request.num_pending
+        kept = [row for row in range(self.num_rows) if not begin <= row < end]
+        del self.requests[index]
         if self.requests:
-            kept = [other for other in range(len(self.requests) + 1) if other != row]
             self._hidden = self._hidden[torch.tensor(kept, device=self._hidden.device)]
             self._prepare()
 
@@ -55,8 +64,11 @@ class DecodeStep:
         self.layer += 1
 
     def run_head(self) -> Tensor:
-        """Return the logits of all rows: [num_rows, vocab_size] float32."""
-        return self._runner.logits(self._hidden)
+        """Return the logits of each request's last row: [num_requests, vocab_size] float32."""
+        hidden = self._hidden
+        if self.num_rows > len(self.requests):
+            hidden = hidden[torch.tensor(self._last_rows, device=hidden.device)]
+        return self._runner.logits(hidden)
 
 
 class BatchedDecode:
@@ -96,8 +108,9 @@ class BatchedDecode:
     def next_unit(self) -> UnitKey | None:
         if self.step is not None:
             at_head = self.step.layer == self._runner.spec.num_layers
-            return UnitKey(UnitKind.HEAD if at_head else UnitKind.DECODE, len(self.step.requests))
-        num_rows = len(self._ready())
+            return (UnitKey(UnitKind.HEAD, len(self.step.requests)) if at_head
+                    else UnitKey(UnitKind.DECODE, self.step.num_rows))
+        num_rows = sum(request.num_pending for request in self._ready())
         return UnitKey(UnitKind.DECODE, num_rows) if num_rows else None
 
     def run_unit(self) -> None:
@@ -112,7 +125,7 @@ class BatchedDecode:
             return
         counters = self._runner.counters
         counters.decode_steps += 1
-        counters.decode_rows += len(step.requests)
+        counters.decode_rows += step.num_rows
         logits = step.run_head()
         self.step = None
         self._deliver(step.requests, logits)

@@ -55,6 +55,12 @@ class TextRequest:
         return (*self.prompt_tokens, *self.tokens)
 
     @property
+    def num_pending(self) -> int:
+        """Newest tokens whose K/V do not stand yet: one, and what its grammar forced after it."""
+        assert self.context is not None
+        return len(self.prompt_tokens) + len(self.tokens) - self.context.num_tokens
+
+    @property
     def max_tokens(self) -> int:
         """Own K/V rows that it may need in the end."""
         return len(self.prompt_tokens) + self.sampling.max_tokens

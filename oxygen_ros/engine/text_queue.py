@@ -41,7 +41,7 @@ class TextQueue:
         self._reads: dict[int, DenseRead] = {}
         self._prompts: dict[int, PromptWork] = {}
         self._admission = Admission(manager, config, own_prefix)
-        self._delivery = TokenDelivery(runner, now_ns, emit, self.end)
+        self._delivery = TokenDelivery(runner, now_ns, emit, self.end, config.jump_forward)
         self._decode = BatchedDecode(
             runner, self._decodable, self._begin_step, self._deliver, self._decode_arrived_ns)
         self._patience_ns = {
@@ -163,7 +163,7 @@ class TextQueue:
             # An earlier one of this loop may have taken this one's blocks.
             if request.state is not RequestState.DECODE:
                 continue
-            if self._make_room(request, 1, min_task=request.task):
+            if self._make_room(request, request.num_pending, min_task=request.task):
                 requests.append(request)
             else:
                 self._give_back(request)
@@ -172,7 +172,7 @@ class TextQueue:
     def _deliver(self, requests: Sequence[TextRequest], logits: Tensor) -> None:
         for request in requests:
             assert request.context is not None
-            request.context.advance(1)
+            request.context.advance(request.num_pending)
         self._take_tokens(requests, logits)
 
     def _take_tokens(self, requests: Sequence[TextRequest], logits: Tensor) -> None:

@@ -18,15 +18,17 @@ class TokenDelivery:
 
     :param emit: takes deltas and results.
     :param end: ends a request.
+    :param jump_forward: take tokens that a grammar forces together with the one before them.
     """
 
     def __init__(self, runner: ModelRunner, now_ns: Callable[[], int],
                  emit: Callable[[TextEvent], None],
-                 end: Callable[[int, FinishReason], bool]) -> None:
+                 end: Callable[[int, FinishReason], bool], jump_forward: bool) -> None:
         self._runner = runner
         self._now_ns = now_ns
         self._emit = emit
         self._end = end
+        self._jump_forward = jump_forward
 
     def take(self, requests: Sequence[TextRequest], logits: Tensor) -> None:
         """Sample one token for each request from its row: [num_requests, vocab_size] float32."""
@@ -40,22 +42,40 @@ class TokenDelivery:
             self._take_one(request, token, now_ns)
 
     def _take_one(self, request: TextRequest, token: int, now_ns: int) -> None:
-        self._runner.counters.text_tokens += 1
         if request.first_token_ns is None:
             request.first_token_ns = now_ns
-        if request.constraint is not None:
-            request.constraint.advance(token)
-        if token in self._runner.spec.eos_token_ids:
-            self._end(request.request_id, FinishReason.STOP)
-            return
-        request.tokens.append(token)
-        text = request.stream.push(self._runner.model.detokenize([token]))
-        self._emit(_delta(request, text, now_ns))
-        complete = request.constraint is not None and request.constraint.is_complete
-        if request.stream.stopped or complete:
-            self._end(request.request_id, FinishReason.STOP)
-        elif len(request.tokens) >= request.sampling.max_tokens:
-            self._end(request.request_id, FinishReason.LENGTH)
+        text, reason, num_before = '', None, len(request.tokens)
+        for new in self._with_forced(request, token):
+            self._runner.counters.text_tokens += 1
+            if new in self._runner.spec.eos_token_ids:
+                reason = FinishReason.STOP
+                break
+            request.tokens.append(new)
+            text += request.stream.push(self._runner.model.detokenize([new]))
+            if request.stream.stopped:
+                reason = FinishReason.STOP
+                break
+            if len(request.tokens) >= request.sampling.max_tokens:
+                reason = FinishReason.LENGTH
+                break
+        if request.constraint is not None and request.constraint.is_complete:
+            reason = FinishReason.STOP
+        if len(request.tokens) > num_before:
+            self._emit(_delta(request, text, now_ns))
+        if reason is not None:
+            self._end(request.request_id, reason)
+
+    def _with_forced(self, request: TextRequest, token: int) -> list[int]:
+        """Tell the grammar of a token; return it and what can only follow."""
+        constraint = request.constraint
+        if constraint is None:
+            return [token]
+        constraint.advance(token)
+        forced = [] if not self._jump_forward or constraint.is_complete else constraint.forced()
+        for new in forced:
+            constraint.advance(new)
+        self._runner.counters.forced_tokens += len(forced)
+        return [token, *forced]
 
     def finish(self, request: TextRequest, result: Callable[[int], TextResult]) -> None:
         """Give out what text was held back, then the result that `result(now_ns)` returns."""

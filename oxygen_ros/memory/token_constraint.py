@@ -85,6 +85,10 @@ class TokenConstraint:
         bits = np.frombuffer(self._matcher.compute_bitmask(), dtype=np.uint8)
         return np.unpackbits(bits, count=self._vocab_size, bitorder='little').view(np.bool_)
 
+    def forced(self) -> list[int]:
+        """Return the tokens that must come next, whatever the model says; maybe none."""
+        return list(self._matcher.compute_ff_tokens())
+
     def advance(self, token: int) -> None:
         """Add the chosen token.
 

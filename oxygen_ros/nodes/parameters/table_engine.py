@@ -37,6 +37,9 @@ ENGINE: tuple[ParameterSpec, ...] = (
     ParameterSpec('engine.deterministic', False, 'Bit-identical results whatever else is live'),
     ParameterSpec('engine.attention_backend', 'sdpa',
                   'Attention by name', choices=('reference', 'sdpa')),
+    ParameterSpec('engine.jump_forward', True,
+                  'Take tokens that the grammar of a scene graph forces without sampling them, '
+                  'several in a step'),
     ParameterSpec('engine.reuse_vision', True, 'Keep the features of an image that comes again'),
     ParameterSpec('engine.observation_period_s', 0.1,
                   'Shortest time between two observations', 's', 0.0, 60.0),
