@@ -68,9 +68,9 @@ def test_after_a_hold_changes_go_on_from_the_held_target_and_from_the_joints_whe
 
 
 def test_a_ramp_eases_changes_in_from_rest():
-    rig = Rig(is_delta=True, activation_ramp_ns=100 * MS)
+    rig = Rig((0.5,), is_delta=True, activation_ramp_ns=100 * MS)
     rig.add([0.1] * 9)
-    steps = np.diff([0.0, *(row[0] for row in values(rig, 9))])
+    steps = np.diff([0.5, *(row[0] for row in values(rig, 9))])
     assert steps[0] == 0.0
     assert (np.diff(steps) >= -1e-9).all()
     assert steps[-1] == pytest.approx(0.1)

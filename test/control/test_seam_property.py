@@ -17,33 +17,39 @@ from oxygen_ros.control import (
 NUM_JOINTS = 3
 NUM_TICKS = 150
 MAX_STEP = np.array([0.05, 0.5, 0.01])
+# The last joint's step is bounded by its speed where targets are positions.
+LIMITS = {
+    ActuationMode.POSITION: {'max_step': [0.05, 0.5, np.inf], 'max_velocity': [9.0, np.inf, 0.5]},
+    ActuationMode.VELOCITY: {'max_step': MAX_STEP}}
 
 EVENTS = st.dictionaries(
     st.integers(0, NUM_TICKS - 1),
-    st.sampled_from(['reset', 'stop', 'hold', 'takeover', 'disarm', 'enable', 'nan', 'length']),
-    max_size=12)
+    st.sampled_from(['reset', 'engine', 'stop', 'hold', 'takeover', 'disarm', 'enable', 'nan',
+                     'length', 'restart', 'switch', 'blind', 'nan_state', 'stall']),
+    max_size=16)
 
 
 class Flight:
     """A run of a policy whose chunks are late, lost, broken and at odds with each other."""
 
-    def __init__(self, seed, mode, pose, delay_ms, loss, blend_ms, ramp_ms):
+    def __init__(self, seed, mode, pose, delay_ms, loss, blend_ms, ramp_ms, is_delta=False):
         self.rng = np.random.default_rng(seed)
         self.mode = mode
         self.pose = np.array(pose, dtype=np.float64)
         self.delay_ms = delay_ms
         self.loss = loss
-        self.buffer = ChunkBuffer(NUM_JOINTS, PERIOD_NS, blend_ms * MS)
+        self.buffer = ChunkBuffer(NUM_JOINTS, PERIOD_NS, blend_ms * MS, is_delta=is_delta)
         self.arming = Arming()
         self.arming.enable()
-        config = TickConfig(
+        self.config = TickConfig(
             NUM_JOINTS, mode, activation_ramp_ns=ramp_ms * MS, recovery_ramp_ns=blend_ms * MS,
-            max_observation_age_ns=900 * MS)
+            max_observation_age_ns=900 * MS, is_delta=is_delta)
         self.limits = JointLimits.create(
-            NUM_JOINTS, min_position=-3.0, max_position=3.0, max_step=MAX_STEP)
-        self.tick = ControlTick(config, self.limits, self.buffer, self.arming)
+            NUM_JOINTS, min_position=-3.0, max_position=3.0, **LIMITS[mode])
+        self.tick = ControlTick(self.config, self.limits, self.buffer, self.arming)
         self.on_the_way = []
         self.next_chunk_id = 1
+        self.blind_until_ns = 0
 
     def think(self, now_ns, fault):
         """Start a pass whose chunk arrives after a random delay, or never."""
@@ -63,24 +69,52 @@ class Flight:
                 self.buffer.add(chunk)
         self.on_the_way = [item for item in self.on_the_way if item[0] > now_ns]
 
+    def befall(self, event, number, now_ns):
+        """Let something happen; return how many ticks are missed, and whether it starts anew."""
+        if event in ('reset', 'engine'):
+            self.buffer.reset()
+            if event == 'engine':  # another process, which counts from the beginning
+                self.next_chunk_id = 1
+        elif event in ('stop', 'hold', 'takeover', 'disarm', 'enable'):
+            getattr(self.arming, event)()
+        elif event == 'restart':
+            last = self.tick.hold(number, now_ns, 'deactivated')
+            assert last.target.held
+            self.buffer.reset()
+            self.tick.restart()
+        elif event == 'switch':
+            self.tick.reconfigure(self.config, self.limits)
+        elif event == 'blind':
+            self.blind_until_ns = now_ns + 300 * MS
+        return int(self.rng.integers(1, 30)) if event == 'stall' else 0, event in (
+            'restart', 'switch')
+
+    def state(self, now_ns, event):
+        """Return what the tick is given, and the pose in it if it is of use."""
+        measured = self.pose.astype(np.float32)
+        if event == 'nan_state':
+            return make_state(now_ns, measured * np.nan), None
+        if now_ns < self.blind_until_ns:
+            return make_state(now_ns - 900 * MS, measured), None
+        return make_state(now_ns, measured), measured.astype(np.float64)
+
     def fly(self, events):
-        """Yield the measured pose, whether the tick started afresh, and the decision."""
-        generation = None
-        for number in range(NUM_TICKS):
+        """Yield the measured pose or None, whether the tick starts afresh, and the decision."""
+        generation, number = None, 0
+        for event in (events.get(index, '') for index in range(NUM_TICKS)):
             now_ns = START_NS + number * PERIOD_NS
-            event = events.get(number, '')
-            if event == 'reset':
-                self.buffer.reset()
-            elif event in ('stop', 'hold', 'takeover', 'disarm', 'enable'):
-                getattr(self.arming, event)()
+            num_missed, anew = self.befall(event, number, now_ns)
+            number += num_missed
+            now_ns = START_NS + number * PERIOD_NS
             if self.rng.random() < 0.3 or event in ('nan', 'length'):
                 self.think(now_ns, event)
             self.deliver(now_ns)
-            measured = self.pose.astype(np.float32)
+            state, measured = self.state(now_ns, event)
             view = self.arming.view()
-            decision = self.tick.decide(number, now_ns, make_state(now_ns, measured))
-            yield measured.astype(np.float64), view.generation != generation, decision
+            decision = self.tick.decide(number, now_ns, state)
+            yield measured, anew or view.generation != generation, decision
             generation = view.generation
+            number += 1
             if decision.armed:
                 speed = decision.target.values if self.mode is ActuationMode.VELOCITY else (
                     0.8 * (decision.target.values - self.pose) / 0.02)
@@ -105,17 +139,23 @@ def check_provenance(target):
         assert target.held
 
 
-@settings(max_examples=60, deadline=None)
-@given(**FLIGHTS)
+@settings(max_examples=200, deadline=None)
+@given(is_delta=st.booleans(), **FLIGHTS)
 def test_consecutive_positions_stay_within_the_step_limit(events, **flight):
-    previous = None
+    previous = None  # nothing to step from: the next target is where the joints are
     for measured, afresh, decision in Flight(mode=ActuationMode.POSITION, **flight).fly(events):
         target = decision.target
-        assert np.isfinite(target.values).all()
         check_provenance(target)
         if afresh or decision.state == 'takeover':
+            previous = None
+        if previous is None:
             previous = measured
+        if previous is None:
+            assert np.isnan(target.values).all() and not decision.armed
+            continue
+        assert np.isfinite(target.values).all()
         assert (np.abs(target.values - previous) <= MAX_STEP + 1e-9).all()
+        assert (np.abs(target.values) <= np.maximum(3.0, np.abs(previous)) + 1e-9).all()
         if target.held:
             assert target.values.tolist() == previous.tolist()
         previous = target.values
@@ -136,6 +176,7 @@ def test_velocities_change_within_the_step_limit_and_every_hold_is_zero(events, 
             # Coming to rest at an end stop may take a larger step than the limit.
             changes = np.abs(target.values) - np.abs(previous)
             assert (changes <= MAX_STEP + 1e-9).all()
+            assert measured is not None
             after = measured + target.values * 0.02
             inside = np.abs(measured) <= 3.0
             assert (np.abs(after[inside]) <= 3.0 + 1e-9).all()
