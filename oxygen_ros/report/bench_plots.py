@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 Figures = Mapping[str, float]
 
 _MIB = 2.0 ** 20
+_FOOT_MS = 0.03
 # The same setting has the same colour in every plot.
 _COLOURS = {'two_process': SKY, 'isolated_fifo': BLUE, 'unmanaged': ORANGE, 'shared_fifo': PURPLE,
             'shared_batched': PINK, 'full': GREEN, 'p50': BLUE, 'p99': ORANGE,
@@ -48,6 +49,8 @@ def _ticks(figures: Figures) -> Picture | None:
                           label='claim: 0.4 ms')
         panel.set(ylabel=f'jitter, {title} (ms)')
         plain_log_axis(panel)
+        # A logarithmic bar has no natural foot; a common one lets two pages be compared.
+        panel.set_ylim(bottom=min(_FOOT_MS, panel.get_ylim()[0]))
     shared_legend(figure, axes[0])
     return picture(figure, 'ticks', 'Jitter of the control tick',
                    'Lateness against the absolute deadline, by load and setting; logarithmic.')

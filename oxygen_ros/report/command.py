@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command line."""
     parser.add_argument('source', type=Path, metavar='BAG|JSON',
-                        help='a rosbag2 recording of ~/latency, ~/target, ~/action_chunk and '
-                             '~/scene_graph, or what `oxygen bench --json` wrote')
+                        help='a rosbag2 recording of ~/latency, ~/target, ~/action_chunk, '
+                             '~/scene_graph and ~/timeline, or what `oxygen bench --json` wrote')
     parser.add_argument('-o', '--output', type=Path, default=Path('report.html'), metavar='FILE',
                         help='the page (default: %(default)s)')
     parser.add_argument('--png', type=Path, metavar='DIR', help='write the plots there as well')
@@ -108,8 +108,9 @@ def _read(bag: Bag, node: str | None) -> Recording:
     from rich.console import Console
     from rich.progress import Progress
 
-    from .recording import read_recording, TYPES
-    total = sum(topic.count for topic in bag.topics if topic.msgtype in TYPES)
+    from .recording import choose_node, num_messages, read_recording
+    node = choose_node(bag, node)
+    total = num_messages(bag, node)
     # Not on stdout, which may be read by a program.
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task('reading', total=total)

@@ -53,6 +53,17 @@ def canvas(height_in: float = 2.9, columns: int = 1, widths: tuple[float, ...] |
     return figure, list(axes[0])
 
 
+def stacked(height_in: float, heights: tuple[float, ...]) -> tuple[Figure, list[Axes]]:
+    """Return an empty figure of the page's width with axes below each other, on one abscissa."""
+    import matplotlib
+    from matplotlib.figure import Figure
+    with matplotlib.rc_context(_STYLE):
+        figure = Figure(figsize=(9.6, height_in), layout='constrained')
+        axes = figure.subplots(len(heights), 1, squeeze=False, sharex=True,
+                               height_ratios=heights)
+    return figure, list(axes[:, 0])
+
+
 def picture(figure: Figure, name: str, title: str, caption: str) -> Picture:
     """Render a figure."""
     import matplotlib

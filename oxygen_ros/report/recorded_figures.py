@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from ..engine.timeline import EventKind
 from .latency_fields import growth, kv_reduction
 from .recording import Float64Array, Recording
 
@@ -44,6 +45,7 @@ def figures_of(recording: Recording, max_age_ms: float = MAX_OBSERVATION_AGE_MS)
     _ticks(figures, recording, max_age_ms)
     _reports(figures, recording)
     _chunks(figures, recording)
+    _slices(figures, recording)
     gaps_s = [(later - earlier) * 1e-9 for earlier, later in pairwise(recording.scene_ns)]
     figures['scene.updates'] = float(len(recording.scene_ns))
     _spread(figures, 'scene.period_s', np.array(gaps_s))
@@ -120,6 +122,19 @@ def _chunks(figures: Figures, recording: Recording) -> None:
     _spread(figures, 'action.pass_ms', np.array([pass_ms for pass_ms, _ in recording.chunks]))
     for name, readings in sorted(recording.camera_ages.items()):
         _spread(figures, f'camera.{name}.age_ms', np.array([age_ms for _, age_ms in readings]))
+
+
+def _slices(figures: Figures, recording: Recording) -> None:
+    rows = recording.timeline()
+    if not len(rows):
+        return
+    figures['timeline.entries'] = float(len(rows))
+    lengths_ms = (rows[:, 2] - rows[:, 1]) * 1e-6
+    for name, kind in (('preempt.wait_ms', EventKind.ACTION_WAIT),
+                       ('slices.prefix_ms', EventKind.PREFIX),
+                       ('slices.dialogue_ms', EventKind.DIALOGUE),
+                       ('slices.scene_graph_ms', EventKind.SCENE_GRAPH)):
+        _spread(figures, name, lengths_ms[rows[:, 0] == kind])
 
 
 def _spread(figures: Figures, name: str, values: Float64Array) -> None:

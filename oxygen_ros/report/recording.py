@@ -11,14 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..replay.bag import Bag, BagError, BagMessage
+from ..replay.golden import START_TOPIC
+from ..replay.outputs import SCHEDULE, SCHEDULE_COLUMNS
 from .latency_fields import COLUMN, FIELDS, row_of, stamp_ns_of
 
 Float64Array = NDArray[np.float64]
+Int64Array = NDArray[np.int64]
 
 _PACKAGE = 'oxygen_ros/msg/'
 LATENCY, TARGET, CHUNK, SCENE = (
     _PACKAGE + name for name in ('LatencyReport', 'Target', 'ActionChunk', 'SceneGraph'))
 TYPES = (LATENCY, TARGET, CHUNK, SCENE)
+TIMELINE = 'timeline'  # the node's topic of what its engine ran when
 
 
 @dataclass(slots=True)
@@ -41,6 +45,9 @@ class Recording:
     action_horizon: int = 0
     camera_ages: dict[str, list[tuple[int, float]]] = field(default_factory=dict)  # ns, ms
     scene_ns: list[int] = field(default_factory=list)  # when an update was recorded
+    # What the engine ran: rows of kind, start, end (ns), units, detail.
+    slices: list[Int64Array] = field(default_factory=list)
+    replay_start_ns: int = 0  # of a deterministic replay, whose slices are relative to it
 
     @property
     def start_ns(self) -> int:
@@ -70,6 +77,11 @@ class Recording:
         """Return all targets: [num_ticks, 5] tick, lateness (ms), age (ms), armed, held."""
         return np.array(self.ticks, dtype=np.float64).reshape(-1, 5)
 
+    def timeline(self) -> Int64Array:
+        """Return what the engine ran: [num_events, 5] kind, start, end (ns), units, detail."""
+        nothing = np.zeros((0, SCHEDULE_COLUMNS), np.int64)
+        return np.concatenate([nothing, *self.slices])
+
     def _times(self) -> tuple[list[int], ...]:
         return self.latency_ns, self.tick_ns, self.chunk_ns
 
@@ -80,12 +92,10 @@ def nodes_of(bag: Bag) -> list[str]:
                    if topic.msgtype in (LATENCY, TARGET)})
 
 
-def read_recording(bag: Bag, node: str | None = None,
-                   progress: Callable[[int], None] = lambda done: None) -> Recording:
-    """Read what a node published.
+def choose_node(bag: Bag, node: str | None = None) -> str:
+    """Return the full name of the node that a recording is about.
 
-    :param node: its full name; None: the only one.
-    :param progress: told now and then how many messages have been read.
+    :param node: that name; None: the only one.
     :raises OxygenError: nothing of the kind was recorded, or of several nodes.
     """
     nodes = nodes_of(bag)
@@ -97,18 +107,45 @@ def read_recording(bag: Bag, node: str | None = None,
     node = nodes[0] if node is None else node
     if node not in nodes:
         raise BagError(bag.path, f'figures of {node}', f'those of {", ".join(nodes)}')
+    return node
+
+
+def num_messages(bag: Bag, node: str) -> int:
+    """Return how many messages `read_recording` will read."""
+    add = adders(bag, node)
+    return sum(topic.count for topic in bag.topics if topic.name in add)
+
+
+def read_recording(bag: Bag, node: str | None = None,
+                   progress: Callable[[int], None] = lambda done: None) -> Recording:
+    """Read what a node published.
+
+    :param node: its full name; None: the only one.
+    :param progress: told now and then how many messages have been read.
+    :raises OxygenError: nothing of the kind was recorded, or of several nodes.
+    """
+    node = choose_node(bag, node)
     recording = Recording(bag.path, node)
-    wanted = {topic.name for topic in bag.topics
-              if topic.msgtype in TYPES and topic.name.rpartition('/')[0] == node}
-    for done, message in enumerate(bag.messages(wanted), 1):
+    add = adders(bag, node)
+    for done, message in enumerate(bag.messages(add.keys()), 1):
         try:
-            _ADD[message.msgtype](recording, message, bag.deserialize(message))
-        except (BagError, AttributeError):  # bytes of another type, or of an older message
+            add[message.topic](recording, message, bag.deserialize(message))
+        except (BagError, AttributeError, ValueError):  # bytes of another type, an older message
             recording.num_unreadable += 1
         if done % 512 == 0:
             progress(done)
     recording.summary = bag.summary()
     return recording
+
+
+def adders(bag: Bag, node: str) -> dict[str, Add]:
+    """Return what takes the messages of each topic that says something about a node."""
+    found = {topic.name: _ADD[topic.msgtype] for topic in bag.topics
+             if topic.msgtype in TYPES and topic.name.rpartition('/')[0] == node}
+    others = {f'{node}/{TIMELINE}': _add_timeline, START_TOPIC: _add_start,
+              SCHEDULE: _add_schedule}
+    return found | {topic.name: others[topic.name] for topic in bag.topics
+                    if topic.name in others}
 
 
 def _add_latency(recording: Recording, message: BagMessage, report: Any) -> None:
@@ -139,5 +176,20 @@ def _add_scene(recording: Recording, message: BagMessage, scene: Any) -> None:
     recording.scene_ns.append(message.stamp_ns)
 
 
-_ADD: dict[str, Callable[[Recording, BagMessage, Any], None]] = {
+def _add_timeline(recording: Recording, message: BagMessage, timeline: Any) -> None:
+    recording.slices.append(timeline.data.reshape(-1, SCHEDULE_COLUMNS))
+
+
+def _add_start(recording: Recording, message: BagMessage, start: Any) -> None:
+    recording.replay_start_ns = int(start.sec) * 1_000_000_000 + int(start.nanosec)
+
+
+def _add_schedule(recording: Recording, message: BagMessage, schedule: Any) -> None:
+    rows = schedule.data[1:].reshape(-1, SCHEDULE_COLUMNS).copy()
+    rows[:, 1:3] += recording.replay_start_ns
+    recording.slices.append(rows)
+
+
+Add = Callable[[Recording, BagMessage, Any], None]
+_ADD: dict[str, Add] = {
     LATENCY: _add_latency, TARGET: _add_target, CHUNK: _add_chunk, SCENE: _add_scene}

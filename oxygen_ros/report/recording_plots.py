@@ -42,7 +42,7 @@ def _jitter(recording: Recording) -> Picture:
                        color=ORANGE, linewidth=1.2, label='standard deviation over 1 s')
     over_time.axhline(ON_TIME_MS, color=LEVELS[Level.BAD], linestyle='--', linewidth=1.0,
                       label='limit of on time')
-    over_time.set(xlabel='time (s)', ylabel='ms', ylim=(0.0, None), xlim=(0.0, None))
+    over_time.set(xlabel='time (s)', ylabel='ms', ylim=(0.0, None), xlim=(0.0, _end_s(recording)))
     legend_above(over_time, 3)
     sorted_ms = np.sort(lateness_ms)
     share_above = 1.0 - np.arange(len(sorted_ms)) / len(sorted_ms)
@@ -72,7 +72,7 @@ def _missed(recording: Recording, max_age_ms: float) -> Picture:
         axes.bar(edges_s[:-1], heights, width_s * 0.9, below, align='edge', color=colour,
                  label=f'{label}: {weights.sum():.0f}')
         below = below + heights
-    axes.set(xlabel='time (s)', ylabel=f'ticks in {width_s:.0f} s', xlim=(0.0, None),
+    axes.set(xlabel='time (s)', ylabel=f'ticks in {width_s:.0f} s', xlim=(0.0, _end_s(recording)),
              ylim=(0.0, max(1.0, below.max() * 1.1)))
     legend_above(axes, 3)
     return picture(figure, 'missed', 'Deadlines that were not met',
@@ -88,7 +88,7 @@ def _stages(recording: Recording) -> Picture:
                    colors=[colour for _, _, colour in _STAGES], alpha=0.8)
     axes.plot(times_s, recording.latency('action_wait_p99_ms'), color=LEVELS[Level.BAD],
               linewidth=1.0, label='wait of a due action, p99')
-    axes.set(xlabel='time (s)', ylabel='ms', xlim=(0.0, None), ylim=(0.0, None))
+    axes.set(xlabel='time (s)', ylabel='ms', xlim=(0.0, _end_s(recording)), ylim=(0.0, None))
     legend_above(axes)
     return picture(figure, 'stages', 'Times of the stages',
                    'Medians of each second on top of each other: vision of one camera, prefill of '
@@ -104,7 +104,7 @@ def _first_token(recording: Recording) -> Picture:
               label=f'dialogues: {len(values_ms)}')
     axes.axhline(THRESHOLDS['ttft_ms'].warn, color=LEVELS[Level.WARN], linestyle='--',
                  linewidth=1.0, label='claim: 400 ms')
-    axes.set(xlabel='time (s)', ylabel='ms', xlim=(0.0, max(recording.duration_s, 1.0)),
+    axes.set(xlabel='time (s)', ylabel='ms', xlim=(0.0, _end_s(recording)),
              ylim=(0.0, None))
     rate = axes.twinx()
     rate.grid(visible=False)
@@ -129,7 +129,7 @@ def _kv(recording: Recording) -> Picture:
                      labels=classes)
     memory.plot(times_s, recording.latency('kv_bytes_isolated') / _MIB, color=GREY,
                 linewidth=1.2, label='what isolated caches would take')
-    memory.set(xlabel='time (s)', ylabel='MiB', xlim=(0.0, None), ylim=(0.0, None))
+    memory.set(xlabel='time (s)', ylabel='MiB', xlim=(0.0, _end_s(recording)), ylim=(0.0, None))
     legend_above(memory)
     blocks.plot(times_s, recording.latency('kv_blocks_free'), color=BLUE, linewidth=1.0,
                 label='free blocks')
@@ -137,7 +137,7 @@ def _kv(recording: Recording) -> Picture:
     if len(lost):
         blocks.plot(times_s[lost], recording.latency('kv_blocks_free')[lost], 'v',
                     color=LEVELS[Level.BAD], label='text gave blocks back')
-    blocks.set(xlabel='time (s)', ylabel='blocks', xlim=(0.0, None), ylim=(0.0, None))
+    blocks.set(xlabel='time (s)', ylabel='blocks', xlim=(0.0, _end_s(recording)), ylim=(0.0, None))
     legend_above(blocks)
     return picture(figure, 'kv', 'KV cache', 'Memory that live tasks refer to, each page once, '
                    'and what the same tasks would take with a cache each; free blocks.')
@@ -155,11 +155,15 @@ def _ages(recording: Recording) -> Picture:
         worst_s, worst_ms = _columns(recording.seconds([time_ns for time_ns, _ in readings]),
                                      np.array([age_ms for _, age_ms in readings]), 600)
         axes.plot(worst_s, worst_ms, color=SERIES[index % len(SERIES)], linewidth=0.9, label=name)
-    axes.set(xlabel='time (s)', ylabel='ms', xlim=(0.0, None), ylim=(0.0, None))
-    legend_above(axes, 4)
+    axes.set(xlabel='time (s)', ylabel='ms', xlim=(0.0, _end_s(recording)), ylim=(0.0, None))
+    legend_above(axes, 5)
     return picture(figure, 'ages', 'Age of images and observations',
                    "Age of each camera's image at the end of the action pass that used it, and "
                    'of the observation at the deadline of the target made from it.')
+
+
+def _end_s(recording: Recording) -> float:
+    return max(recording.duration_s, 1.0)
 
 
 def _columns(times_s: Float64Array, values: Float64Array, points: int = _MAX_POINTS

@@ -1,11 +1,18 @@
-"""A recording as a trace: targets, action passes, and the figures of ~/latency as graphs."""
+"""A recording as a trace: targets, action passes, slices, and figures of ~/latency as graphs."""
 from __future__ import annotations
 
 from collections.abc import Iterator
 import math
 
 from .latency_fields import COLUMN
-from .perfetto import counter_event, process_name, slice_event, TraceEvent, track_name
+from .perfetto import (
+    counter_event,
+    process_name,
+    slice_event,
+    timeline_events,
+    TraceEvent,
+    track_name,
+)
 from .recording import Recording
 
 _PID = 2
@@ -30,7 +37,8 @@ def trace_events(recording: Recording) -> list[TraceEvent]:
             track_name(_PID, _TARGETS, 'target, from deadline'),
             track_name(_PID, _HOLDS, 'held target, from deadline'),
             track_name(_PID, _PASSES, 'action pass'),
-            *_targets(recording), *_passes(recording), *_graphs(recording)]
+            *_targets(recording), *_passes(recording), *_graphs(recording),
+            *timeline_events(recording.timeline(), recording.start_ns)]
 
 
 def _targets(recording: Recording) -> Iterator[TraceEvent]:

@@ -6,6 +6,7 @@ import numpy as np
 from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.typesys import get_types_from_msg, get_typestore, Stores
 
+from oxygen_ros.engine.timeline import EventKind
 from oxygen_ros.report.latency_fields import FIELDS
 
 MESSAGES = Path(__file__).resolve().parent.parent.parent / 'msg'
@@ -36,6 +37,7 @@ class Plan:
     held_ticks: range = range(150, 155)
     skipped_ticks: range = range(121, 123)
     scene_period_s: float = 1.5
+    wait_ns: int = 800_000  # of each due action, behind a slice of dialogue
 
 
 class _Messages:
@@ -74,6 +76,10 @@ class _Messages:
             self.header(time_ns), number + 1, 0, ['elbow'], 8, 1, 0.02, 0.012, 0.004, time_ns,
             np.zeros(8), self.provenance(time_ns - 30_000_000))
 
+    def timeline(self, rows):
+        layout = self.types['std_msgs/msg/MultiArrayLayout']([], 0)
+        return self.types['std_msgs/msg/Int64MultiArray'](layout, np.array(rows).reshape(-1))
+
     def scene(self, time_ns, update_id):
         return self.types['oxygen_ros/msg/SceneGraph'](
             self.header(time_ns), update_id, [], [], self.provenance(time_ns))
@@ -82,6 +88,15 @@ class _Messages:
 def lateness_s(plan, tick):
     """Return the lateness of a tick: a few tenths of a millisecond, in a fixed pattern."""
     return 0.030 if tick == plan.late_tick else 1e-4 * (1 + tick % 7)
+
+
+def slices(plan, tick):
+    """Return what the engine ran for a tick: rows of kind, start, end (ROS time), and counts."""
+    due_ns = START_NS + tick * TICK_NS
+    started_ns = due_ns + plan.wait_ns
+    return [(EventKind.DIALOGUE, started_ns - 3_000_000, started_ns, 2, 4),
+            (EventKind.ACTION_WAIT, due_ns, started_ns, 1, 7),
+            (EventKind.ACTION, started_ns, started_ns + 4_000_000, 1, 7)]
 
 
 def make_recording(path, plan=Plan()):
@@ -105,13 +120,15 @@ def make_recording(path, plan=Plan()):
                 kv_bytes_shared=SHARED_BYTES * (0.5 + share / 2.0),
                 kv_bytes_isolated=ISOLATED_BYTES * (0.5 + share / 2.0))
             rows.append((time_ns, 'latency', 'LatencyReport', report))
+            rows.append((time_ns, 'timeline', '', messages.timeline(
+                [row for offset in range(5) for row in slices(plan, tick + offset)])))
     for number in range(int(plan.seconds / plan.scene_period_s)):
         time_ns = round((number + 1) * plan.scene_period_s * 1e9)
         rows.append((time_ns, 'scene_graph', 'SceneGraph', messages.scene(time_ns, number + 1)))
     with Writer(path, version=9, storage_plugin=plan.plugin) as writer:
         connections = {}
         for time_ns, topic, name, message in sorted(rows, key=lambda row: row[0]):
-            msgtype = f'oxygen_ros/msg/{name}'
+            msgtype = f'oxygen_ros/msg/{name}' if name else 'std_msgs/msg/Int64MultiArray'
             if topic not in connections:
                 connections[topic] = writer.add_connection(f'{plan.node}/{topic}', msgtype,
                                                            typestore=store)

@@ -1,8 +1,19 @@
 """`oxygen report`: the page stands alone and says what was measured."""
 from html.parser import HTMLParser
 import json
+from pathlib import Path
+import sys
 
-from made_recording import ISOLATED_BYTES, make_recording, Plan, SHARED_BYTES
+sys.path.append(str(Path(__file__).resolve().parents[1] / 'replay'))
+from made_bags import make_bag
+from made_recording import (
+    ISOLATED_BYTES,
+    make_recording,
+    Plan,
+    SHARED_BYTES,
+    START_NS,
+    TICK_NS,
+)
 import numpy as np
 import pytest
 from rosbags.rosbag2 import StoragePlugin
@@ -12,7 +23,7 @@ from oxygen_ros.replay.bag import open_bag
 from oxygen_ros.report.bench_figures import LOADS, read_bench, ROWS
 from oxygen_ros.report.recorded_figures import figures_of
 from oxygen_ros.report.recording import read_recording
-from oxygen_ros.report.worst_second import worst_tick
+from oxygen_ros.report.worst_second import lanes_around, worst_tick
 
 pytest.importorskip('matplotlib', reason='needs matplotlib (extra `report`)')
 
@@ -117,6 +128,8 @@ def test_a_recording_gives_the_figures_that_were_recorded(recorded):
     assert figures['camera.front.age_ms.p50'] == pytest.approx(42.0)
     assert figures['camera.wrist.age_ms.p50'] == pytest.approx(52.0)
     assert figures['scene.period_s.p50'] == pytest.approx(plan.scene_period_s)
+    assert figures['preempt.wait_ms.p99'] == pytest.approx(plan.wait_ns * 1e-6)
+    assert figures['slices.dialogue_ms.p50'] == pytest.approx(3.0)
     assert recording.ticks[worst_tick(recording)][0] == plan.late_tick
     assert recording.hold_reasons == {'chunk_exhausted': len(plan.held_ticks)}
 
@@ -133,8 +146,41 @@ def test_a_recording_page_stands_alone_and_its_trace_opens(recorded, tmp_path):
     targets = [event for event in events if event['name'] in ('target', 'held')]
     assert len(targets) == len(lateness_ms)
     assert max(event['dur'] for event in targets) == pytest.approx(30_000.0)
+    waits = [event for event in events if event['name'] == 'action waits for a slice']
+    assert len(waits) == 200 and waits[-1]['ts'] == pytest.approx(199 * 20_000.0)
     assert {event['ph'] for event in events} == {'M', 'X', 'C'}
     assert all(event['ts'] >= 0.0 for event in targets)
+
+
+def test_the_worst_second_shows_what_the_engine_ran_around_the_late_tick(recorded):
+    path, _ = recorded
+    plan = Plan()
+    with open_bag(path) as bag:
+        recording = read_recording(bag)
+    lanes = {name: spans for name, spans, _ in
+             lanes_around(recording, START_NS + plan.late_tick * TICK_NS)}
+    assert list(lanes) == ['action pass', 'action waits', 'prefix', 'dialogue', 'scene graph']
+    assert len(lanes['prefix']) == len(lanes['scene graph']) == 0
+    assert 50 <= len(lanes['action waits']) <= 52
+    late = [0.0, plan.wait_ns * 1e-6]
+    assert np.isclose(lanes['action waits'], late).all(axis=1).sum() == 1
+    recording.slices.clear()  # of an older recording only the chunks are known
+    [(name, spans, _)] = lanes_around(recording, START_NS + plan.late_tick * TICK_NS)
+    assert name == 'action pass' and len(spans) > 40
+
+
+def test_a_deterministic_replay_reports_its_slices(tmp_path, capsys):
+    out, page = tmp_path / 'out', tmp_path / 'page.html'
+    assert main(['replay', str(make_bag(tmp_path / 'bag')), '--deterministic', '--record',
+                 str(out), '--ask', '0.1:What?']) == 0
+    assert main(['report', str(out), '-o', str(page)]) == 0
+    figures = read_page(page).figures
+    assert figures['timeline.entries'] > 50 and figures['slices.prefix_ms.p50'] > 0.0
+    with open_bag(out) as bag:
+        recording = read_recording(bag)
+    rows = recording.timeline()
+    assert recording.start_ns - 10**9 < rows[:, 1].min() < rows[:, 2].max() < 10**9 + max(
+        recording.tick_ns)
 
 
 def test_sqlite_is_read_and_a_damaged_file_is_reported_and_fails(tmp_path, capsys):
