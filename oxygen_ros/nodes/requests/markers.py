@@ -6,7 +6,6 @@ from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import Marker, MarkerArray
 
 from ...types import SceneObject, SceneUpdate
-from ..clocks import stamp_of
 
 _SIZE_M = 0.05
 _TEXT_ABOVE_M = 0.08
@@ -30,8 +29,8 @@ def _marker(scene_object: SceneObject, namespace: str, kind: int, above_m: float
     assert scene_object.position_m is not None
     marker = Marker(
         ns=namespace, id=scene_object.object_id, type=kind, action=Marker.ADD, text=text)
+    # Without a stamp, as it stays for long: RViz drops what is older than the frames it knows.
     marker.header.frame_id = scene_object.frame_id
-    marker.header.stamp = stamp_of(scene_object.last_seen_ns)
     x, y, z = map(float, scene_object.position_m)
     marker.pose.position = Point(x=x, y=y, z=z + above_m)
     marker.pose.orientation.w = 1.0
