@@ -105,6 +105,13 @@ def judge(
             '',
         ),
         gate(
+            'records of store and audit log lost',
+            '0',
+            best(rounds, lambda r: sum(sink['lost'] for sink in r['written'].values())),
+            0.0,
+            '',
+        ),
+        gate(
             'frames of cameras uncounted',
             '0',
             best(rounds, lambda r: r['ingest']['lost']),

@@ -92,6 +92,7 @@ def run_node(
             'kv.max_live_prefixes': 8,
             'record_file': str(record),
             'realtime.fifo_priority': 20,
+            **(_written(Path(folder)) if load.scene_period_s else {}),
             **row.parameters(),
             **(more or {}),
         }
@@ -123,6 +124,11 @@ def run_node(
 
 
 def _ros_arguments(parameters: dict[str, Any]) -> list[str]:
+def _written(folder: Path) -> dict[str, Any]:
+    """Parameters of a node that remembers and accounts on disk."""
+    return {'memory.store_file': str(folder / 'memory.db'), 'audit.file': str(folder / 'audit')}
+
+
     arguments = ['--ros-args']
     for name, value in parameters.items():
         text = value if isinstance(value, str) else json.dumps(value)
@@ -198,11 +204,21 @@ def _engine_figures(run: dict[str, Any]) -> dict[str, Any]:
             'skipped': scene['skipped'],
             's': {
                 'p50': _percentile(scene['durations_s'], 50),
+            'unfinished': scene['unfinished'],
                 'worst': _percentile(scene['durations_s'], 100),
             },
         },
     }
 
+        'written': {
+            name: {
+                'written': sink['num_written'],
+                'lost': sink['num_waiting']
+                + sink['num_rejected']
+                + sum(sink['num_dropped'].values()),
+            }
+            for name, sink in run['written'].items()
+        },
 
 def _num_lost(run: dict[str, Any]) -> int:
     """Frames that were sent between the first and the last that came, and did not come."""

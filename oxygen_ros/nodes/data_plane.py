@@ -178,7 +178,7 @@ class DataPlane:
         if was_active and self.settings.record_file:
             try:
                 write_run_record(self.settings.record_file, self.runtime, self._inputs.ingest,
-                                 self._scene.counts)
+                                 self._scene.counts, self._memory.status)
             except OSError as error:
                 self._node.get_logger().error(f'record_file: {error}')
         return stopped

@@ -1,24 +1,28 @@
 """What a run leaves for the benchmark and for traces: the engine's timeline, the images' fate."""
 from __future__ import annotations
 
+from dataclasses import asdict
 import json
 from pathlib import Path
 
+from ...runtime.memory_writer import WriterStatus
 from ...runtime.runtime import Runtime
 from ..requests.scene_graph_server import SceneCounts
 from ..sensors.camera_ingest import CameraIngest
 
 
 def write_run_record(path: str, runtime: Runtime, ingest: CameraIngest,
-                     scene: SceneCounts) -> None:
+                     scene: SceneCounts, writer: WriterStatus | None) -> None:
     """Write the record as JSON.
 
     Keys: `timeline` (rows of kind, start, end in steady ns, units, detail), `started_ns`, and for
     each camera under `cameras`: frames `received`, `decoded`, `superseded`, `refused`, `missed`
     (published, and replaced in the middleware or lost on the way), `waiting`,
     the stamps of the first and the last one received, and `ingest_ms`, the time from receipt to
-    the finished frame of the newest images. Under `scene`: updates `merged`, `failed`, `skipped`
-    (the one before was still under way), and `durations_s` from request to publication.
+    the finished frame of the newest images. Under `scene`: updates `merged`, `failed`,
+    `unfinished`, `skipped` (the one before was still under way), and `durations_s` from request to
+    publication. Under `written`: what the writer says of `store` and `audit` (`SinkStatus`), where
+    there are.
 
     :raises OSError: the file cannot be written.
     """
@@ -32,8 +36,12 @@ def write_run_record(path: str, runtime: Runtime, ingest: CameraIngest,
             'first_stamp_ns': source.first_stamp_ns,
             'last_stamp_ns': source.last_stamp_ns,
             'ingest_ms': [duration_ns * 1e-6 for duration_ns in source.ingest_ns]}
+    written = {name: asdict(sink) for name in ('store', 'audit')
+               if writer is not None and (sink := getattr(writer, name)) is not None}
     record = {'timeline': runtime.engine.timeline.snapshot().tolist(),
               'started_ns': runtime.started_ns, 'cameras': cameras,
               'scene': {'merged': scene.merged, 'failed': scene.failed, 'skipped': scene.skipped,
-                        'durations_s': list(scene.durations_s)}}
+                        'unfinished': scene.unfinished,
+                        'durations_s': list(scene.durations_s)},
+              'written': written}
     Path(path).write_text(json.dumps(record))

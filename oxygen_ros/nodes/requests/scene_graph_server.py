@@ -53,7 +53,8 @@ class SceneCounts:
     """What became of the updates since the node was made."""
 
     merged: int = 0
-    failed: int = 0
+    failed: int = 0  # ended, but not with a scene graph
+    unfinished: int = 0  # cancelled, or under way when the node was stopped
     skipped: int = 0  # the one before was not done yet
     newest_problem: str = ''
     # From request to publication, of the newest merged ones.
@@ -151,7 +152,10 @@ class SceneGraphServer:
         except Exception as error:  # noqa: B902, BLE001 whoever waits must hear of it
             self._faults.note('scene graph', error)
             outcome = None, f'{type(error).__name__}: {error}'
-        if outcome[0] is None:
+        cancelled = result.finish_reason in (FinishReason.CANCELLED, FinishReason.SUPERSEDED)
+        if outcome[0] is None and (cancelled or self._requests is None):
+            self.counts.unfinished += 1
+        elif outcome[0] is None:
             self.counts.failed += 1
             self.counts.newest_problem = outcome[1]
         else:
