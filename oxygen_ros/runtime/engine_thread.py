@@ -13,14 +13,16 @@ Command = Callable[[Engine], None]
 
 _FAULT_BUDGET = 5
 _FAULT_WINDOW_NS = 10_000_000_000
+_RETRY_S = 2.0  # a failed engine tries again this often
 
 
 class EngineThread:
     """Runs engine cycles from `start` to `stop`.
 
     `post` and `wake` may be called by any thread; everything else of the engine happens in this
-    one. A fault ends the live requests with an error and drops the prefix; after too many in a
-    short time the thread stays stopped, so that the robot holds.
+    one. A fault ends the live requests with an error and drops the prefix. After too many in a
+    short time the engine has failed: it tries again every two seconds, so that the robot holds
+    until the cause has ended. Where its memory is in disorder, it stays stopped.
 
     :param on_fault: takes the traceback's text; called in this thread.
     """
@@ -34,7 +36,8 @@ class EngineThread:
         self._thread: threading.Thread | None = None
         self._fault_times_ns: deque[int] = deque(maxlen=_FAULT_BUDGET)
         self.num_faults = 0
-        self.failed = False
+        self.failed = False  # and cannot serve; until a cycle with work in it succeeds
+        self.is_lost = False  # failed, and does not try again
         self.heartbeat_ns = time.monotonic_ns()  # the last time the loop went round
 
     @property
@@ -45,7 +48,7 @@ class EngineThread:
         """Start; action passes may be due at grid_start_ns + k * period (steady clock)."""
         assert self._thread is None
         self._stop.clear()
-        self.failed = False
+        self.failed = self.is_lost = False
         self._fault_times_ns.clear()
         self._engine.action.align(grid_start_ns)
         self._thread = threading.Thread(target=self._run, name='oxygen_engine', daemon=True)
@@ -87,10 +90,15 @@ class EngineThread:
             try:
                 worked = engine.run_cycle(now_ns, engine.action.deadline_ns(now_ns))
             except Exception:  # noqa: B902, BLE001 reported, and there is a budget
-                if not self._recover():
+                self._recover()
+                if self.is_lost:
                     break
+                if self.failed:
+                    self._stop.wait(_RETRY_S)
                 continue
-            if not worked:
+            if worked:
+                self.failed = False
+            else:
                 now_ns = time.monotonic_ns()
                 self._wake.wait(max(0.0, (engine.action.deadline_ns(now_ns) - now_ns) * 1e-9))
         try:
@@ -102,18 +110,17 @@ class EngineThread:
         self.num_faults += 1
         self._on_fault(traceback.format_exc())
 
-    def _recover(self) -> bool:
-        """Bring the engine back to a known state; False: it failed too often."""
+    def _recover(self) -> None:
+        """Bring the engine back to a known state, and note whether it failed too often."""
         self._report()
         now_ns = time.monotonic_ns()
         self._fault_times_ns.append(now_ns)
+        full = len(self._fault_times_ns) == _FAULT_BUDGET
+        if full and now_ns - self._fault_times_ns[0] < _FAULT_WINDOW_NS:
+            self.failed = True
         try:
             self._engine.stop()
             self._engine.check_integrity()
         except Exception:  # noqa: B902, BLE001 reported
             self._report()
-            self.failed = True
-        full = len(self._fault_times_ns) == _FAULT_BUDGET
-        if full and now_ns - self._fault_times_ns[0] < _FAULT_WINDOW_NS:
-            self.failed = True
-        return not self.failed
+            self.failed = self.is_lost = True

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import gc
 import time
 
+from ..control import hold_reasons
 from ..control.arming import Arming
 from ..control.chunk_buffer import ChunkBuffer
 from ..control.limits import JointLimits
@@ -83,8 +84,13 @@ class TickLoop:
             (*self.realtime_report.items, *self._thread.realtime_report.items))
 
     def run_once(self, deadline_ns: int, tick: int) -> None:
-        """Decide one tick and give its target out."""
-        decision = self.tick.decide(tick, deadline_ns, self._newest_state())
+        """Decide one tick and give its target out; a tick that fails holds."""
+        try:
+            decision = self.tick.decide(tick, deadline_ns, self._newest_state())
+        except Exception:
+            # Without a target a robot in velocity mode would move on.
+            self._on_target(self.tick.hold(tick, deadline_ns, hold_reasons.ERROR), 0)
+            raise
         self._on_target(decision, time.monotonic_ns() - deadline_ns)
 
     def stop(self, reason: str) -> None:

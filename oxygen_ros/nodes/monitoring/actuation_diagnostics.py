@@ -38,6 +38,8 @@ def actuation_task(node: Node, loop: TickLoop, targets: TargetPublisher, link: R
                                  + hold_reasons.DESCRIPTIONS.get(reason, reason or 'on and off')))
         if thread is not None and figures.lateness_p99_ms > limits().max_jitter_p99_ms:
             findings.append((WARN, f'ticks are {figures.lateness_p99_ms:.1f} ms late (p99)'))
+        if thread is not None and figures.overruns:
+            findings.append((WARN, f'{figures.overruns} ticks missed'))
         if thread is not None and thread.num_errors:
             findings.append((ERROR, f'{thread.num_errors} ticks failed'))
         for output in targets.outputs:

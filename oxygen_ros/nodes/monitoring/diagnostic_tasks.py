@@ -98,27 +98,31 @@ def engine_task(node: Node, runtime: Runtime, inputs: Inputs, limits: Limits,
                 faults: FaultLog) -> Task:
     """Look at the engine's thread, at what it has done, and at who instructs it."""
     skew = Recent(lambda: runtime.sensors.skew_refused)
+    engine_faults = Recent(lambda: runtime.engine_thread.num_faults)
+    callback_faults = Recent(faults.counts.total)
 
     def task() -> tuple[list[Finding], Figures]:
         thread = runtime.engine_thread
         counters = runtime.engine.counters
         active = thread.is_running
-        silent_s = (time.monotonic_ns() - thread.heartbeat_ns) * 1e-9
+        now_ns = time.monotonic_ns()
+        silent_s = (now_ns - thread.heartbeat_ns) * 1e-9
         findings: list[Finding] = []
-        if thread.failed:
-            findings.append(
-                (ERROR, 'stopped after too many faults; deactivate and activate again'))
+        if thread.is_lost:
+            findings.append((ERROR, 'stopped with its memory in disorder; clean up and configure'))
+        elif thread.failed:
+            findings.append((ERROR, 'fails again and again'))
         elif active and silent_s > limits().stuck_after_s:
             findings.append((ERROR, f'no sign of life for {silent_s:.1f} s'))
-        if thread.num_faults:
+        if engine_faults.read(now_ns):
             newest = runtime.faults[-1].strip().splitlines()[-1] if runtime.faults else ''
             findings.append((WARN, f'{thread.num_faults} faults, last: {newest}'))
-        if skew.read(time.monotonic_ns()):
+        if skew.read(now_ns):
             findings.append((WARN, f'{runtime.sensors.skew_refused} sets of images refused, last: '
                                    f'{runtime.sensors.newest_skew} (sensors.max_skew_s)'))
         findings += [(WARN, problem) for problem
                      in publisher_problems(node, inputs.instruction_subscription)]
-        if faults.counts:
+        if callback_faults.read(now_ns):
             findings.append((WARN, f'{faults.counts.total()} callbacks failed, '
                                    f'last: {faults.newest}'))
         return findings, [

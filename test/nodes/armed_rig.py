@@ -1,0 +1,85 @@
+"""An active, armed node with fresh targets beside its robot, all in the test's process."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from diagnostic_msgs.msg import DiagnosticArray
+from rig import overrides, Rig
+from std_srvs.srv import SetBool
+from trajectory_msgs.msg import JointTrajectory
+
+from oxygen_ros.msg import Target
+from oxygen_ros.nodes.oxygen_node import OxygenNode
+
+
+class ArmedRig(Rig):
+    """A rig with a node of its own, and what the node said so far.
+
+    :param parameters: of the node; two underscores stand for a dot.
+    """
+
+    def __init__(self, **parameters: Any) -> None:
+        super().__init__()
+        self.node = OxygenNode(context=self.context, parameter_overrides=overrides(**parameters))
+        self.executor.add_node(self.node)
+        self.targets: list[Target] = self.received['oxygen/target']
+        self.sent: list[JointTrajectory] = self.received['oxygen/joint_trajectory']
+        self.listen(Target, 'oxygen/target')
+        self.listen(JointTrajectory, 'oxygen/joint_trajectory')
+        self.listen(DiagnosticArray, '/diagnostics', 10)
+        self.node.trigger_configure()
+        self.call(SetBool, 'oxygen/enable', SetBool.Request(data=True))
+        self.node.trigger_activate()
+        self.wait_for_fresh()
+
+    def wait_for_fresh(self) -> None:
+        """Spin until targets are no longer held."""
+        self.wait_for(lambda: bool(self.targets) and not self.targets[-1].held, 'a fresh target')
+
+    def wait_for_hold(self, *reasons: str) -> None:
+        """Spin until the node holds for one of these reasons."""
+        self.wait_for(lambda: self.targets[-1].held and self.targets[-1].hold_reason in reasons,
+                      f'a hold for {reasons}')
+
+    def wait_for_status(self, part: str, condition: Callable[[Any], bool]) -> Any:
+        """Spin until the newest status of a part meets a condition; return it."""
+        arrays = self.received['/diagnostics']
+
+        def newest() -> Any:
+            return next((status for array in arrays[-1:] for status in array.status
+                         if status.name == f'oxygen: {part}'), None)
+
+        def seen() -> bool:
+            status = newest()
+            return status is not None and condition(status)
+
+        try:
+            self.wait_for(seen, f'a status of {part}')
+        except AssertionError:
+            print(newest())
+            raise
+        return newest()
+
+    def close(self) -> None:
+        """End node and rig."""
+        self.node.trigger_shutdown()
+        self.executor.remove_node(self.node)
+        self.node.destroy_node()
+        super().close()
+
+
+@contextmanager
+def armed_rig(**parameters: Any) -> Iterator[ArmedRig]:
+    """Make one for a test, and end it."""
+    rig = ArmedRig(**parameters)
+    try:
+        yield rig
+    finally:
+        rig.close()
+
+
+def deadline_ns(target: Target) -> int:
+    """Return the deadline of a target on ROS time, which is system time here."""
+    return target.header.stamp.sec * 1_000_000_000 + target.header.stamp.nanosec
