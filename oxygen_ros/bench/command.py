@@ -14,6 +14,8 @@ from ..errors import OxygenError
 MEASUREMENTS = {
     'kv': ('oxygen_ros.bench.kv', 'KV memory, shared against isolated; attention backends'),
     'batching': ('oxygen_ros.bench.batching', 'decode throughput against batch size'),
+    'steps': ('oxygen_ros.bench.steps', 'each optimisation beside what it took the place of'),
+    'stages': ('oxygen_ros.bench.stages', 'a chunk of --checkpoint, stage by stage'),
     'memory': ('oxygen_ros.bench.memory', 'queries of a store of 100,000 objects; its limits'),
     'load': ('oxygen_ros.bench.full_load', 'the node under the full load for a minute'),
     'monitoring': ('oxygen_ros.bench.monitoring', 'what watching costs the tick, 5 minutes'),
@@ -33,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--checkpoint',
         type=Path,
         metavar='DIR',
-        help='an action chunk of this checkpoint, stage by stage, beside its floor',
+        help='measure this checkpoint and not the small model: of the suite and of stages',
     )
     parser.add_argument(
         '--quick', action='store_true', help='the suite in under a minute: one load, one round'
@@ -65,6 +67,10 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
         if args.what != 'load':
             raise OxygenError(f'--record: expected load, got {args.what or "the suite"}')
         options['record'] = args.record
+    if args.checkpoint is not None and args.what is not None:
+        if args.what != 'stages':
+            raise OxygenError(f'--checkpoint: expected the suite or stages, got {args.what}')
+        options['checkpoint'] = args.checkpoint
     if args.quick and args.what == 'monitoring':
         options = {'duration_s': 3.0, 'num_pairs': 2} | options
     return options
@@ -78,14 +84,12 @@ def run(args: argparse.Namespace) -> int:
     import torch
 
     torch.set_num_threads(1)
-    if args.checkpoint is not None:
-        from .stages import run as run_stages
-
-        figures = run_stages(args.checkpoint)
-    elif args.what is None:
+    if args.what is None:
+        from .subject import checkpoint_subject, TINY
         from .suite import run as run_suite
 
-        figures = run_suite(args.quick)
+        folder = args.checkpoint
+        figures = run_suite(args.quick, TINY if folder is None else checkpoint_subject(folder))
     else:
         figures = importlib.import_module(MEASUREMENTS[args.what][0]).run(**options)
     if args.json is not None:

@@ -15,6 +15,7 @@ import numpy as np
 from ..demo.processes import Children
 from ..engine.timeline import EventKind
 from .rows import Row
+from .subject import Subject, TINY
 
 if TYPE_CHECKING:
     from ..nodes.clients.load_client import LoadPlan, LoadRecording
@@ -30,7 +31,7 @@ class Load:
     name: str
     num_dialogues: int
     scene_period_s: float  # 0: no scene graph
-    width: int  # of the four cameras' images (px)
+    width: int  # of the cameras' images (px)
     height: int
     rate_hz: float  # of each camera
 
@@ -42,8 +43,6 @@ LOADS = (
     Load('dialogue4_scene', 4, 2.0, 112, 112, 10.0),
     Load('dialogue4_scene_cameras', 4, 2.0, 640, 480, 30.0),
 )
-CAMERAS = ('front', 'left', 'right', 'top')
-JOINTS = tuple(f'joint_{index}' for index in range(7))
 DIALOGUE_TOKENS = 64
 
 
@@ -55,6 +54,7 @@ def run_node(
     cpu: int | None = None,
     beside: str | None = None,
     client: Callable[[LoadPlan, Callable[[], None]], LoadRecording] | None = None,
+    subject: Subject = TINY,
 ) -> dict[str, Any]:
     """Run cameras, node and client in three processes; return the figures of the run.
 
@@ -64,6 +64,7 @@ def run_node(
     :param cpu: pin the node, and what runs beside it, to this core.
     :param beside: module to run beside the node, with a file for its figures as argument.
     :param client: loads the node and records; None: for `duration_s`.
+    :param subject: the model, and the robot around it.
     """
     from ..nodes.clients.load_client import LoadPlan, run_load
 
@@ -74,18 +75,17 @@ def run_node(
             'oxygen_ros.nodes.sources.camera_source',
             _ros_arguments(
                 {
-                    'cameras': list(CAMERAS),
+                    'cameras': list(subject.cameras),
                     'width': load.width,
                     'height': load.height,
                     'rate_hz': load.rate_hz,
-                    'num_joints': len(JOINTS),
+                    'num_joints': len(subject.joints),
                     'record_file': str(sent),
                 }
             ),
         )
         parameters: dict[str, Any] = {
-            'cameras': list(CAMERAS),
-            'joints': list(JOINTS),
+            **subject.parameters(),
             'autostart': False,
             'image_transport': 'raw',
             'memory.period_s': load.scene_period_s,
@@ -106,8 +106,9 @@ def run_node(
             )
         other = Path(folder) / 'beside.json'
         if beside is not None:
-            children.start('language process', beside, [str(other)], cpu)
-        plan = LoadPlan(duration_s, load.num_dialogues, DIALOGUE_TOKENS, CAMERAS)
+            model = [subject.model] if subject.is_checkpoint else []
+            children.start('language process', beside, [str(other), *model], cpu)
+        plan = LoadPlan(duration_s, load.num_dialogues, DIALOGUE_TOKENS, subject.cameras)
         recording = (client or run_load)(plan, children.check)
         run = json.loads(record.read_text())
         children.stop()
@@ -123,12 +124,12 @@ def run_node(
     }
 
 
-def _ros_arguments(parameters: dict[str, Any]) -> list[str]:
 def _written(folder: Path) -> dict[str, Any]:
     """Parameters of a node that remembers and accounts on disk."""
     return {'memory.store_file': str(folder / 'memory.db'), 'audit.file': str(folder / 'audit')}
 
 
+def _ros_arguments(parameters: dict[str, Any]) -> list[str]:
     arguments = ['--ros-args']
     for name, value in parameters.items():
         text = value if isinstance(value, str) else json.dumps(value)
@@ -195,6 +196,7 @@ def _engine_figures(run: dict[str, Any]) -> dict[str, Any]:
             'frames_out': sum(camera['decoded'] for camera in cameras),
             'superseded': sum(camera['superseded'] for camera in cameras),
             'refused': sum(camera['refused'] for camera in cameras),
+            'missed': sum(camera['missed'] for camera in cameras),
             'waiting': sum(camera['waiting'] for camera in cameras),
             'lost': _num_lost(run),
         },
@@ -202,14 +204,12 @@ def _engine_figures(run: dict[str, Any]) -> dict[str, Any]:
             'merged': scene['merged'],
             'failed': scene['failed'],
             'skipped': scene['skipped'],
+            'unfinished': scene['unfinished'],
             's': {
                 'p50': _percentile(scene['durations_s'], 50),
-            'unfinished': scene['unfinished'],
                 'worst': _percentile(scene['durations_s'], 100),
             },
         },
-    }
-
         'written': {
             name: {
                 'written': sink['num_written'],
@@ -219,14 +219,18 @@ def _engine_figures(run: dict[str, Any]) -> dict[str, Any]:
             }
             for name, sink in run['written'].items()
         },
+    }
+
 
 def _num_lost(run: dict[str, Any]) -> int:
-    """Frames that were sent between the first and the last that came, and did not come."""
+    """Frames sent between the first and the last that came, which neither came nor were counted
+    as missed.
+    """
     lost = 0
     for name, camera in run['cameras'].items():
         first, last = camera['first_stamp_ns'], camera['last_stamp_ns']
         sent = sum(first <= stamp <= last for stamp in run['sent'][name])
-        lost += sent - camera['received']
+        lost += sent - camera['received'] - camera['missed']
     return lost
 
 

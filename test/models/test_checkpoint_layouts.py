@@ -165,7 +165,8 @@ def test_make_checkpoint_never_overwrites(tmp_path: Path,
 def test_bench_prints_a_chunk_stage_by_stage(tmp_path: Path,
                                              capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / 'figures.json'
-    assert main(['bench', 'stages', '--checkpoint', str(small_folder('pi05')), '--json', str(out)]) == 0
+    assert main(['bench', 'stages', '--checkpoint', str(small_folder('pi05')),
+                 '--json', str(out)]) == 0
     figures = json.loads(out.read_text())
     assert list(figures['stages']) == ['ingest', 'vision', 'prefill', 'denoise']
     tokens, width, layers = 120, 64, 4

@@ -13,7 +13,8 @@ from oxygen_ros.cli import main
 def test_each_stage_has_its_time_and_its_floor(tmp_path: Path,
                                                capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / 'figures.json'
-    assert main(['bench', 'stages', '--checkpoint', str(small_folder('pi05')), '--json', str(path)]) == 0
+    assert main(['bench', 'stages', '--checkpoint', str(small_folder('pi05')),
+                 '--json', str(path)]) == 0
     figures = json.loads(path.read_text())
     model = small_model('pi05')
     assert figures['checksum'] == model.checksum
