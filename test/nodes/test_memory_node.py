@@ -151,7 +151,9 @@ def test_what_is_remembered_enters_a_dialogue_and_is_cited(run):
     known = run.wait_for_entry(words='teapot', kind='instruction').entries[0]
     result = run.rig.wait_for_result(run.rig.ask('Where is the teapot?', max_tokens=8))
     assert known.citation in result.citations
-    assert result.verdict in ('unverified', '')
+    assert result.verdict == ('unverified' if result.text else '')
+    assert all(reason.startswith('unverified: ') for reason in result.reasons)
+    assert len(result.reasons) > 0 or not result.text.strip()
 
 
 def test_diagnostics_show_how_writing_goes(run):

@@ -4,6 +4,7 @@ Everything is handed on in the executor's thread and written by the writer's own
 """
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 import threading
 import time
@@ -25,6 +26,7 @@ from ..faults import FaultLog
 from ..parameters.record_settings import RecordSettings
 
 _NEVER_ON = ('oxygen_engine', 'oxygen_tick')  # names of threads that must not be kept
+_MAX_REASONS = 16  # of one answer
 _STOP_TIMEOUT_S = 0.8  # a process that is told to end has about 3 s in all
 
 
@@ -50,7 +52,8 @@ class RunMemory:
         self._recorder: MemoryRecorder | None = None
         self._status: WriterStatus | None = None
         self._mode: tuple[str, int, str] | None = None  # the newest, with stamp and reason
-        self._num_callback_faults = self._num_engine_faults = 0
+        self._callback_faults: Counter[str] = Counter()
+        self._num_engine_faults = 0
 
     def now_ns(self) -> int:
         """Return ROS time."""
@@ -77,7 +80,7 @@ class RunMemory:
         self._writer.start()
         self._recorder = MemoryRecorder(self._put, AuditContext(
             self._runtime.model.checksum, software=f'oxygen_ros {__version__}'))
-        self._num_callback_faults = self._faults.counts.total()
+        self._callback_faults = Counter(self._faults.counts)
         self._num_engine_faults = self._runtime.engine_thread.num_faults
         self.parameters(parameters)
         self._recorder.mode('active', self.now_ns())
@@ -122,18 +125,22 @@ class RunMemory:
         if self._recorder is not None:
             self._recorder.chunk(chunk)
 
-    def utterance(self, result: TextResult, question: str, cited: Sequence[int]) -> str:
-        """Record the end of an answer; return what the facts say of it, empty without facts."""
+    def utterance(self, result: TextResult, question: str,
+                  cited: Sequence[int]) -> tuple[str, list[str]]:
+        """Record the end of an answer.
+
+        :return: what the facts say of it and of each sentence; both empty without facts.
+        """
         verdict, reasons = '', list[str]()
         if self._check is not None and result.text:
             grounding = self._check.check_text(result.text)
             verdict = grounding.verdict.value
-            reasons = [str(finding) for finding in grounding.findings]
+            reasons = [str(finding) for finding in grounding.findings[:_MAX_REASONS]]
         if self._recorder is not None:
             self._recorder.utterance(
                 result, result.ended_ns + self._clock.offset_ns(), question=question,
                 verdict=verdict, reasons=reasons, cited=cited)
-        return verdict
+        return verdict, reasons
 
     def scene(self, update: SceneUpdate, text: str, place: FloatArray | None) -> dict[int, str]:
         """Record a scene update; return what the facts say of each object, by its id.
@@ -166,11 +173,13 @@ class RunMemory:
         recorder, thread = self._recorder, self._runtime.engine_thread
         if recorder is None:
             return
-        if thread.num_faults != self._num_engine_faults:
-            self._num_engine_faults = thread.num_faults
-            faults = self._runtime.faults
-            recorder.fault('engine', self.now_ns(), faults[-1][-2_000:] if faults else '')
-        total = self._faults.counts.total()
-        if total != self._num_callback_faults:
-            self._num_callback_faults = total
-            recorder.fault('callback', self.now_ns(), self._faults.newest)
+        num_new, self._num_engine_faults = (
+            thread.num_faults - self._num_engine_faults, thread.num_faults)
+        if num_new:
+            for report in list(self._runtime.faults)[-num_new:]:
+                recorder.fault('engine', self.now_ns(), report[-2_000:])
+        counts = Counter(self._faults.counts)
+        for name, num in (counts - self._callback_faults).items():
+            detail = f'{name}: {num} more, the newest of all callbacks: {self._faults.newest}'
+            recorder.fault('callback', self.now_ns(), detail[:2_000])
+        self._callback_faults = counts

@@ -1,6 +1,7 @@
 """One dialogue goal as the server keeps it, and the counts of all of them."""
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 import math
 from typing import Any
@@ -27,6 +28,7 @@ class Goal:
     told_tokens: int = 0  # of the newest feedback
     recollection: Recollection = field(default_factory=lambda: Recollection(''))
     verdict: str = ''  # what the facts say of the answer
+    reasons: Sequence[str] = ()  # and of each sentence, with the source
     utterances: UtteranceStream = field(default_factory=UtteranceStream)
 
 

@@ -199,7 +199,7 @@ class DialogueServer:
         for sentence in goal.utterances.finish():
             self._utterances.publish(String(data=sentence))
         if self.memory is not None:
-            goal.verdict = self.memory.utterance(
+            goal.verdict, goal.reasons = self.memory.utterance(
                 result, goal.handle.request.prompt, goal.recollection.cited)
         goal.done.set_result(result)
         settings = self._settings
@@ -245,4 +245,4 @@ class DialogueServer:
             num_tokens=len(result.tokens), time_to_first_token_s=ttft_s,
             provenance=provenance_msg(result.provenance),
             citations=[entry.citation for entry in goal.recollection.entries],
-            verdict=goal.verdict)
+            verdict=goal.verdict, reasons=list(goal.reasons))

@@ -1,0 +1,108 @@
+"""What a run hands to the writer, and from which threads it may."""
+from __future__ import annotations
+
+from collections import Counter, deque
+from pathlib import Path
+import threading
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+pytest.importorskip('rclpy', reason='the clocks are those of ROS')
+from oxygen_ros.memory.audit_chain import segment_paths
+from oxygen_ros.memory.audit_records import find_records
+from oxygen_ros.memory.connection import StoreRules
+from oxygen_ros.memory.query import MemoryQuery
+from oxygen_ros.memory.reader import MemoryReader
+from oxygen_ros.memory.vocabulary import SceneVocabulary
+from oxygen_ros.nodes.parameters.record_settings import RecordSettings
+from oxygen_ros.nodes.records import run_memory
+from oxygen_ros.nodes.records.run_memory import RunMemory
+
+
+class Desk:
+    """A run's memory in a folder, and what it looks at."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.thread = SimpleNamespace(num_faults=0)
+        self.faults = SimpleNamespace(counts=Counter(), newest='')
+        self.reports: deque[str] = deque(maxlen=16)
+        runtime: Any = SimpleNamespace(model=SimpleNamespace(checksum='ab' * 32),
+                                       engine_thread=self.thread, faults=self.reports)
+        clock: Any = SimpleNamespace(offset_ns=lambda: 0)
+        faults: Any = self.faults
+        settings = RecordSettings(str(folder / 'memory.db'), StoreRules(), 0, '',
+                                  str(folder / 'audit'), 'interval', 1.0, '')
+        self.memory = RunMemory(settings, SceneVocabulary(), runtime, clock, faults)
+
+    def bodies(self, kind: str) -> list[dict[str, Any]]:
+        """Return what the log holds of a kind, once the run has ended."""
+        return [record['body'] for _, record in find_records(
+            segment_paths(self.folder / 'audit'), kind=kind)]
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+def test_a_run_tells_its_parameters_its_modes_and_its_end(desk: Desk) -> None:
+    desk.memory.mode('disarmed', 5, 'configure')  # before the run: where it begins
+    desk.memory.start({'a': 1})
+    for mode in ('armed', 'holding', 'armed'):  # within no time at all
+        desk.memory.mode(mode, 7, 'enable')
+    desk.memory.parameters({'a': 2})
+    assert desk.memory.stop('deactivated')
+    assert [body['mode'] for body in desk.bodies('mode')] == [
+        'active', 'disarmed', 'armed', 'holding', 'armed', 'inactive']
+    assert [body['parameters'] for body in desk.bodies('parameters')] == [{'a': 1}, {'a': 2}]
+
+
+def test_each_fault_since_the_last_look_is_told(desk: Desk) -> None:
+    desk.faults.counts['latency'] = 3  # of before the run
+    desk.memory.start({})
+    desk.memory.watch()
+    for number in (1, 2):
+        desk.reports.append(f'traceback {number}')
+        desk.thread.num_faults += 1
+    desk.faults.counts.update({'latency': 2, 'mode': 1})
+    desk.faults.newest = 'mode: KeyError'
+    desk.memory.watch()
+    desk.memory.watch()
+    assert desk.memory.stop('end')
+    faults = desk.bodies('fault')
+    assert [body['detail'] for body in faults if body['what'] == 'engine'] == [
+        'traceback 1', 'traceback 2']
+    callbacks = [body['detail'] for body in faults if body['what'] == 'callback']
+    assert [detail.split(',')[0] for detail in callbacks] == ['latency: 2 more', 'mode: 1 more']
+
+
+@pytest.mark.parametrize('name', ['oxygen_engine', 'oxygen_tick'])
+def test_neither_the_engine_nor_the_tick_may_hand_anything_on(desk: Desk, name: str) -> None:
+    desk.memory.start({})
+    caught: list[BaseException] = []
+
+    def hand_on() -> None:
+        try:
+            desk.memory.instruction('wave', 'engine')
+        except AssertionError as error:
+            caught.append(error)
+
+    thread = threading.Thread(target=hand_on, name=name)
+    thread.start()
+    thread.join()
+    assert desk.memory.stop('end')
+    assert len(caught) == 1 and 'expected the thread of the executor' in str(caught[0])
+    assert not desk.bodies('instruction')
+    reader = MemoryReader(desk.folder / 'memory.db')
+    assert not reader.find(MemoryQuery()).entries
+    reader.close()
+
+
+def test_the_names_are_those_of_the_threads() -> None:
+    root = Path(run_memory.__file__).parents[2] / 'runtime'
+    sources = ''.join(path.read_text() for path in root.glob('*.py'))
+    for name in run_memory._NEVER_ON:
+        assert f"'{name}'" in sources
