@@ -24,6 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help='pace, in times of the recorded one (real time only; default: 1)')
     parser.add_argument('--loop', action='store_true',
                         help='again and again, until --duration or Ctrl-C (real time only)')
+    parser.add_argument('--clock', type=_seconds, nargs='?', const=100.0, metavar='HZ',
+                        help="publish the recording's time on /clock (default: 100 Hz), keep its "
+                             'stamps, and let the node follow (real time only)')
     parser.add_argument('--remap', action='append', default=[], metavar='A:=B',
                         help='take the recorded topic A for B; may be given several times')
     parser.add_argument('--ask', action='append', default=[], metavar='TIME:TEXT',
@@ -72,19 +75,23 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> None:
-    if args.deterministic and (args.loop or args.rate is not None):
-        option = '--loop' if args.loop else '--rate'
-        raise OxygenError(f'{option}: expected without --deterministic, whose clock is the '
-                          "recording's, got both")
+    for option, given in (('--loop', args.loop), ('--rate', args.rate is not None),
+                          ('--clock', args.clock is not None)):
+        if args.deterministic and given:
+            raise OxygenError(f'{option}: expected without --deterministic, whose clock is the '
+                              "recording's, got both")
     for option, path in (('--compare', args.compare), ('--json', args.json)):
         if path is not None and not args.deterministic:
             raise OxygenError(f'{option}: expected together with --deterministic, for no two runs '
                               'in real time are equal, got it alone')
     if args.json is not None and not args.json.resolve().parent.is_dir():
         raise OxygenError(f'--json: expected a file in an existing folder, got {args.json}')
-    if args.duration == 0.0 or args.rate == 0.0:
-        option = '--duration' if args.duration == 0.0 else '--rate'
-        raise OxygenError(f'{option}: expected above 0, got 0')
+    if args.duration == 0.0:
+        raise OxygenError('--duration: expected above 0, got 0')
+    for option, number, low, high in (('--rate', args.rate, 0.01, 100.0),
+                                      ('--clock', args.clock, 1.0, 1000.0)):
+        if number is not None and not low <= number <= high:
+            raise OxygenError(f'{option}: expected {low:g} to {high:g}, got {number:g}')
 
 
 def _question(text: str) -> tuple[float, str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..demo.processes import Children
 from ..errors import OxygenError
-from ..replay.bag import Bag, open_bag
+from ..replay.bag import Bag, BagError, open_bag
 from ..replay.layout import BagLayout, discover_cameras
 from .replay_progress import progress_bar
 from .replay_settings import replay_settings
@@ -27,6 +27,8 @@ def replay_live(args: argparse.Namespace, parameters: Mapping[str, object],
         layout = discover_cameras(bag)
         # Refused here in one line, not by the node in its log.
         replay_settings(layout, parameters, questions=questions, start=args.start)
+        if args.start > layout.duration_s:
+            raise BagError(args.bag, f'more than {args.start:g} s', f'{layout.duration_s:g} s')
         for _ in bag.messages():  # some damage shows only while reading
             pass
         _isolate()
@@ -90,13 +92,15 @@ def _node_arguments(args: argparse.Namespace, layout: BagLayout,
         values['joints'] = list(layout.joint_names)
     if args.scene_period is not None:
         values['memory.period_s'] = args.scene_period
+    if args.clock is not None:
+        values['use_sim_time'] = True
     return _ros_arguments({**values, **parameters, 'autostart': False})
 
 
 def _player_arguments(args: argparse.Namespace, rate: float,
                       remap: Mapping[str, str]) -> list[str]:
     values = {'bag': str(args.bag.resolve()), 'rate': rate, 'loop': args.loop,
-              'start_offset': args.start}
+              'start_offset': args.start, 'clock_hz': args.clock or 0.0}
     if remap:
         values['remap'] = [f'{recorded}:={new}' for recorded, new in remap.items()]
     return _ros_arguments(values)

@@ -44,11 +44,19 @@ class StampShift:
         self._offsets_ns: dict[str, tuple[int, int]] = {}  # smallest, largest of each topic so far
         self._other_clock_ns: int | None = None
 
-    def begin_loop(self, now_ns: int) -> None:
-        """Begin a run through the recording at ROS time `now_ns`."""
+    def begin_loop(self, now_ns: int) -> int:
+        """Begin a run through the recording at ROS time `now_ns`, or as soon after as stamps rise.
+
+        Return when it begins.
+        """
         span_ns = max((largest - smallest for smallest, largest in self._offsets_ns.values()),
                       default=-1)
         self._anchor_ns = max(now_ns, self._anchor_ns + span_ns + 1)
+        return self._anchor_ns
+
+    def delay(self, duration_ns: int) -> None:
+        """Move the rest of a run to a later time."""
+        self._anchor_ns += duration_ns
 
     def moved(self, topic: str, recorded_ns: int, stamp_ns: int) -> int:
         """Return the new header stamp of a message."""

@@ -52,6 +52,24 @@ class Listener:
                 topic: len(messages) for topic, messages in self.received.items()}
             self._executor.spin_once(timeout_sec=0.1)
 
+    def spin_for(self, seconds):
+        """Take what comes for a while."""
+        end_s = time.monotonic() + seconds
+        while time.monotonic() < end_s:
+            self._executor.spin_once(timeout_sec=0.05)
+
+    def client(self, kind, service):
+        """Return a function that calls a service and returns its response."""
+        client = self._node.create_client(kind, service)
+
+        def call(request):
+            self.wait_for(lambda received: client.service_is_ready())
+            future = client.call_async(request)
+            self.wait_for(lambda received: future.done())
+            return future.result()
+
+        return call
+
     def close(self):
         self._executor.shutdown()
         self._node.destroy_node()

@@ -3,7 +3,7 @@ import os
 import subprocess
 import sys
 
-from made_bags import make_bag
+from made_bags import make_bag, START_NS
 import pytest
 from rosbags.highlevel import AnyReader
 from test_recorded_bags import OUTCOMES, Refused
@@ -49,6 +49,10 @@ def test_record_compare_and_summary(tmp_path, capsys):
 @pytest.mark.parametrize(('arguments', 'because'), [
     (['--deterministic', '--rate', '2'], '--rate: expected without --deterministic'),
     (['--deterministic', '--loop'], '--loop: expected without --deterministic'),
+    (['--deterministic', '--clock'], '--clock: expected without --deterministic'),
+    (['--rate', '101'], '--rate: expected 0.01 to 100, got 101'),
+    (['--clock', '0'], '--clock: expected 1 to 1000, got 0'),
+    (['--start', '9'], 'expected more than 9 s'),
     (['--compare', 'x.json'], '--compare: expected together with --deterministic'),
     (['--json', 'x.json'], '--json: expected together with --deterministic'),
     (['--deterministic', '--compare', 'absent.json'], 'expected a golden that can be read'),
@@ -69,16 +73,23 @@ def test_what_cannot_be_meant_is_refused_in_one_line(tmp_path, capsys, arguments
 
 
 @pytest.mark.slow
-def test_in_real_time_through_dds(tmp_path):
+@pytest.mark.parametrize('more', [[], ['--clock', '--rate', '0.5', '--start', '0.1']])
+def test_in_real_time_through_dds(tmp_path, more):
     out = tmp_path / 'out'
     result = subprocess.run(
         [sys.executable, '-m', 'oxygen_ros.cli', 'replay', str(make_bag(tmp_path / 'bag')),
-         '--loop', '--duration', '3', '--ask', '0.5:What?', '--record', str(out)],
+         '--loop', '--duration', '3', '--ask', '0.5:What?', '--record', str(out), *more],
         env={**os.environ, 'ROS_DOMAIN_ID': str(101 + os.getpid() % 100)}, timeout=150,
         capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     with AnyReader([out]) as reader:
         counts = {connection.topic: connection.msgcount for connection in reader.connections}
-        for connection, _, data in reader.messages():
-            reader.deserialize(data, connection.msgtype)
-    assert counts['/oxygen/target'] > 100 and counts['/oxygen/action_chunk'] > 10
+        messages = [(connection.topic, reader.deserialize(data, connection.msgtype))
+                    for connection, _, data in reader.messages()]
+    targets = [message for topic, message in messages if topic == '/oxygen/target']
+    assert len(targets) > 100 and counts['/oxygen/action_chunk'] > 10
+    recorded_s = START_NS // 10**9
+    assert (abs(targets[-1].header.stamp.sec - recorded_s) < 60) is ('--clock' in more)
+    if '--clock' in more:  # 3 s of the recording last 6 s
+        last_s = targets[-1].header.stamp.sec + targets[-1].header.stamp.nanosec * 1e-9
+        assert 1.0 < last_s - START_NS * 1e-9 < 4.0

@@ -1,24 +1,34 @@
-"""Plays a recording to the node at its own pace, as if it happened now."""
+"""Plays a recording to the node at its own pace, as if it happened now, or on its own clock."""
 from __future__ import annotations
 
 import sys
-from threading import Event, Thread
-import time
+from threading import Thread
 from typing import Any
 
+from rclpy.clock import Clock
+from rclpy.clock_type import ClockType
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
 from rclpy.publisher import Publisher
-from rclpy.qos import DurabilityPolicy, qos_profile_sensor_data, QoSProfile
+from rclpy.qos import (
+    DurabilityPolicy,
+    qos_profile_sensor_data,
+    QoSProfile,
+    ReliabilityPolicy,
+)
 from rclpy.task import Future
+from rosgraph_msgs.msg import Clock as ClockTime
 from sensor_msgs.msg import CompressedImage, Image, JointState
 from std_msgs.msg import String
+from std_srvs.srv import SetBool
 
 from ...errors import OxygenError
 from ...replay.bag import BagError, BagMessage, open_bag
 from ...replay.layout import BagLayout, discover
+from ...replay.play_clock import PlayClock
 from ...replay.read_ahead import ReadAhead
 from ...replay.restamp import read_stamp, StampShift, write_stamp
+from ..clocks import stamp_of
 from ..parameters.source_parameters import declare
 from ..parameters.spec import ParameterSpec
 from ..process import run_node
@@ -29,6 +39,9 @@ PARAMETERS = (
     ParameterSpec('loop', False, 'Play it again and again'),
     ParameterSpec('start_offset', 0.0, 'Where in the recording to begin', 's', 0.0, 1e6),
     ParameterSpec('remap', [''], 'Recorded topics taken for others, each as /recorded:=/other'),
+    ParameterSpec('clock_hz', 0.0,
+                  'How often /clock has the time of the recording, which header stamps then keep; '
+                  '0: never, stamps are moved to now', 'Hz', 0.0, 1000.0),
 )
 
 _MAX_PAUSE_S = 1.0  # between the end of a run and the next
@@ -38,7 +51,9 @@ class BagPlayer(Node):
     """Publishes a recording's cameras, joint states and instruction on the topics of the node.
 
     Messages are sent as the bytes that were recorded, with a new header stamp only. `done`
-    completes at the end of the recording; with `loop` never.
+    completes at the end of the recording; with `loop` never. The service `~/pause` lets it stand
+    still. With `clock_hz` the recording's clock rules: stamps stay, but for loops, in which clock
+    and stamps run on from those before.
 
     :raises OxygenError: the recording cannot be read, or a parameter is out of its range.
     """
@@ -60,21 +75,27 @@ class BagPlayer(Node):
                               f"the recording's length, got {offset_s:g}")
         self._start_ns = self._bag.start_ns + round(offset_s * 1e9)
         self._pause_ns = round(_pause_s(layout) * 1e9)
-        self._shift = StampShift(self._start_ns, self._rate)
+        self._has_clock = settings['clock_hz'] > 0.0
+        self._shift = StampShift(self._start_ns, 1.0 if self._has_clock else self._rate)
+        self._origin_ns = self._shift.begin_loop(self._start_ns)  # of the play clock, in ROS time
+        self._newest_clock_ns = 0
         self._played = {topic: self._make_publisher(layout, topic) for topic in layout.topics}
         self._instruction_topic = layout.instruction_topic
         self._reported_damage: tuple[str, ...] = ()
         self._report()
         if layout.ignored:
             self.get_logger().info(f'not played: {", ".join(sorted(layout.ignored))}')
-        self._stop = Event()
+        self._pace = PlayClock(self._rate)
+        self.create_service(SetBool, '~/pause', self._on_pause)
+        if self._has_clock:
+            self._publish_time_at(settings['clock_hz'])
         self._thread = Thread(target=self._play, name='bag_player')
         self._thread.start()
 
     def destroy_node(self) -> None:
         """End the playing and close the recording."""
         if hasattr(self, '_thread'):
-            self._stop.set()
+            self._pace.stop()
             self._thread.join()
             self._bag.close()
         super().destroy_node()
@@ -96,12 +117,12 @@ class BagPlayer(Node):
 
     def _play(self) -> None:
         try:
-            begin_ns = time.monotonic_ns()
+            begin_ns = 0
             while True:
-                end_ns = self._play_once(begin_ns)
+                end_ns, is_stopped = self._play_once(begin_ns)
                 if self._bag.damage != self._reported_damage:  # found while playing
                     self._report()
-                if not self._loop or self._stop.is_set():
+                if not self._loop or is_stopped:
                     break
                 begin_ns = end_ns + self._pause_ns
         except rclpy_implementation.RCLError as error:
@@ -113,25 +134,49 @@ class BagPlayer(Node):
             if not self.done.done():
                 self.done.set_result(None)
 
-    def _play_once(self, begin_ns: int) -> int:
-        """Play from the start at steady time `begin_ns`; return when the last message was due."""
-        if not self._wait_until(begin_ns):
-            return begin_ns
-        self._shift.begin_loop(self.get_clock().now().nanoseconds)
+    def _play_once(self, begin_ns: int) -> tuple[int, bool]:
+        """Play from the start at `begin_ns` of the play clock.
+
+        Return when the last message was due, and whether the node is to end.
+        """
+        if not self._pace.wait_until(begin_ns):
+            return begin_ns, True
+        self._begin_run(begin_ns)
         self._publish_earlier_instruction()
         due_ns = begin_ns
         with ReadAhead(self._bag.messages(self._played.keys(), self._start_ns)) as messages:
             for message in messages:
-                due_ns = begin_ns + round((message.stamp_ns - self._start_ns) / self._rate)
-                if not self._wait_until(due_ns):
-                    break
+                due_ns = begin_ns + message.stamp_ns - self._start_ns
+                if not self._pace.wait_until(due_ns):
+                    return due_ns, True
                 self._publish(message)
-        return due_ns
+        return due_ns, False
 
-    def _wait_until(self, steady_ns: int) -> bool:
-        """Return False when the node is to end."""
-        left_s = (steady_ns - time.monotonic_ns()) * 1e-9
-        return not (self._stop.wait(left_s) if left_s > 0.0 else self._stop.is_set())
+    def _begin_run(self, begin_ns: int) -> None:
+        if not self._has_clock:
+            self._shift.begin_loop(self.get_clock().now().nanoseconds)
+        elif begin_ns:  # the first run keeps the recorded stamps
+            self._origin_ns = self._shift.begin_loop(self._origin_ns + begin_ns) - begin_ns
+
+    def _on_pause(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
+        stood_ns = self._pace.pause(request.data)
+        if not self._has_clock:
+            self._shift.delay(stood_ns)
+        response.success = True
+        response.message = 'paused' if request.data else 'playing'
+        return response
+
+    def _publish_time_at(self, rate_hz: float) -> None:
+        # As tools publish and hear it: the newest counts.
+        publisher = self.create_publisher(
+            ClockTime, '/clock', QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT))
+
+        def publish() -> None:
+            now_ns = self._origin_ns + self._pace.position_ns()
+            self._newest_clock_ns = max(self._newest_clock_ns, now_ns)
+            publisher.publish(ClockTime(clock=stamp_of(self._newest_clock_ns)))
+
+        self.create_timer(1.0 / rate_hz, publish, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
     def _publish(self, message: BagMessage) -> None:
         data = message.data
