@@ -1,6 +1,6 @@
 """Control: from action chunks to one bounded target per tick. numpy only; no ROS, no threads."""
 from . import hold_reasons
-from .action_space import ActionSpace, parse_action_space
+from .action_space import ActionSpace, parse_action_spaces
 from .arming import Arming, ArmReply, ArmState, ArmView
 from .cadence import Cadence
 from .chunk_buffer import ChunkBuffer, ChunkCounts, Sample
@@ -16,5 +16,5 @@ __all__ = [
     'ChunkBuffer', 'ChunkCounts', 'Clock', 'ControlTick', 'Decision', 'JointLimits', 'Limiter',
     'RealtimeItem', 'RealtimeReport', 'RealtimeSettings', 'Sample', 'SteadyClock', 'TickConfig',
     'TickFigures', 'TickStatistics', 'VirtualClock', 'apply_realtime', 'hold_reasons',
-    'limits_of_description', 'parse_action_space',
+    'limits_of_description', 'parse_action_spaces',
 ]

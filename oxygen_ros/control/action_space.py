@@ -1,13 +1,14 @@
 """What the numbers of a chunk mean, and what is sent to the actuators for them."""
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
 
 from .limits import ActuationMode
 
 
 class ActionSpace(str, Enum):
-    """The meaning of a chunk's step; one number for each joint."""
+    """The meaning of a joint's number in a step of a chunk."""
 
     JOINT_POSITION = 'joint_position'  # where the joint shall be at the step's time
     JOINT_DELTA = 'joint_delta'  # how far it shall move from the step before to this one
@@ -49,3 +50,26 @@ def parse_action_space(name: str) -> ActionSpace:
         raise ValueError(
             f'action space: expected {", ".join(space.value for space in ActionSpace)}, '
             f'got {name}{": " if reason else ""}{reason}') from None
+
+
+def parse_action_spaces(
+    names: Sequence[str], num_joints: int,
+) -> tuple[ActuationMode, tuple[bool, ...]]:
+    """
+    Read the spaces of all joints, such as changes for an arm and a position for its gripper.
+
+    :param names: one for all joints, or one for each
+    :param num_joints: how many joints there are
+    :returns: what is sent, and for each joint whether its numbers are changes; empty: none's are
+    :raises ValueError: their number is wrong, one is refused, or some are sent as velocities only
+    """
+    if len(names) not in (1, num_joints):
+        raise ValueError(f'action space: expected 1 or {num_joints} values, one for each of the '
+                         f'joints, got {len(names)}')
+    spaces = [parse_action_space(name) for name in names] * (num_joints if len(names) == 1 else 1)
+    modes = {space.mode for space in spaces}
+    if len(modes) > 1:
+        raise ValueError('action space: expected joint_velocity for all joints or for none, '
+                         f'got {list(names)}')
+    deltas = tuple(space.is_delta for space in spaces)
+    return modes.pop(), deltas if any(deltas) else ()

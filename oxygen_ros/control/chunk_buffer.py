@@ -52,7 +52,7 @@ class ChunkBuffer:
 
     def __init__(
         self, num_joints: int, period_ns: int = 20 * NS_PER_MS, blend_ns: int = 100 * NS_PER_MS,
-        max_lead_ns: int = NS_PER_S, *, is_delta: bool = False,
+        max_lead_ns: int = NS_PER_S, *, deltas: tuple[bool, ...] = (),
     ) -> None:
         """
         Make an empty buffer at epoch 0.
@@ -61,7 +61,8 @@ class ChunkBuffer:
         :param period_ns: time between two calls of `sample`, in nanoseconds, above 0
         :param blend_ns: longest fade from one chunk to the next, in nanoseconds; 0: none
         :param max_lead_ns: a chunk whose step 0 lies further ahead is refused, in nanoseconds
-        :param is_delta: chunks say how far to move; a sample is the change over one period
+        :param deltas: joints of which chunks say how far to move, [num_joints]; for them a sample
+            is the change over one period; empty: none
         :raises ValueError: names the value, what was expected and what came
         """
         for name, value, least in (('num_joints', num_joints, 1), ('period_ns', period_ns, 1),
@@ -73,7 +74,7 @@ class ChunkBuffer:
         self._period_ns = period_ns
         self._blend_ns = blend_ns
         self._max_lead_ns = max_lead_ns
-        self._is_delta = is_delta
+        self._deltas = deltas
         self._pending: deque[Seam] = deque(maxlen=MAX_PENDING_CHUNKS)
         self._seams: list[Seam] = []  # oldest first
         self._seam_ns = 0  # tick at which the newest chunk was first seen
@@ -97,7 +98,7 @@ class ChunkBuffer:
         :param chunk: any chunk: late, old, broken ones are dropped or refused by the next tick
         """
         self._pending.append(
-            DeltaSeam.of_period(chunk, self.num_joints, self._period_ns) if self._is_delta
+            DeltaSeam.of_deltas(chunk, self._deltas, self._period_ns) if self._deltas
             else Seam.of(chunk, self.num_joints))
 
     def reset(self, epoch: int | None = None) -> int:

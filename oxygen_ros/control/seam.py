@@ -106,43 +106,46 @@ class Seam:
 
 class DeltaSeam(Seam):
     """
-    A chunk of changes: step i is how far the joints move from step i - 1 to step i.
+    A chunk of changes: step i is how far a joint moves from step i - 1 to step i.
 
     What it gives for a time is the change over the tick's period that ends then, so that the ticks
-    of a chunk add up to all that it says, however they lie between its steps.
+    of a chunk add up to all that it says, however they lie between its steps. Some joints' numbers
+    may be positions, and are given as such.
     """
 
-    __slots__ = ('_period_ns',)
+    __slots__ = ('_period_ns', '_deltas')
     _period_ns: int
+    _deltas: tuple[bool, ...]
 
     @classmethod
-    def of_period(cls, chunk: ActionChunk, num_joints: int, period_ns: int) -> DeltaSeam:
+    def of_deltas(cls, chunk: ActionChunk, deltas: tuple[bool, ...], period_ns: int) -> DeltaSeam:
         """
         Check a chunk and add its steps up.
 
         :param chunk: from the engine or a message
-        :param num_joints: values expected in each step
+        :param deltas: [num_joints] whether a joint's numbers are changes
         :param period_ns: of the tick, in nanoseconds
         :returns: the chunk, with its fault if it has one
         """
-        seam = cls.of(chunk, num_joints)
-        seam._period_ns = period_ns
+        seam = cls.of(chunk, len(deltas))
+        seam._period_ns, seam._deltas = period_ns, deltas
         if seam.fault:
             return seam
-        sums = np.cumsum(chunk.values, axis=0, dtype=np.float64)
-        seam._rows = [[0.0] * num_joints, *sums.tolist()]
+        values = np.asarray(chunk.values, np.float64)
+        sums = np.where(deltas, np.cumsum(values, axis=0), values)
+        seam._rows = [np.where(deltas, 0.0, values[0]).tolist(), *sums.tolist()]
         seam.start_ns -= chunk.step_ns
         return seam
 
     def values_at(self, t_ns: int) -> list[float]:
         """
-        Return the change that ends at a time; none before the first step and after the last.
+        Return the changes that end at a time; none before the first step and after the last.
 
         :param t_ns: steady time, in nanoseconds
         :returns: [num_joints], not to be written to
         """
         now, before = super().values_at(t_ns), super().values_at(t_ns - self._period_ns)
-        return [a - b for a, b in zip(now, before)]
+        return [a - b if is_delta else a for a, b, is_delta in zip(now, before, self._deltas)]
 
 
 def mix(first: list[float], second: list[float], weight: float) -> list[float]:

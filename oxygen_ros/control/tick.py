@@ -32,15 +32,17 @@ class TickConfig:
     activation_ramp_ns: int = NS_PER_S  # from the measured joints to the chunk
     recovery_ramp_ns: int = 100 * NS_PER_MS  # from a held target back to the chunk
     require_state: bool = True  # false: the actuators need no start from the measured joints
-    is_delta: bool = False  # a chunk says how far to move, from the last target on
+    deltas: tuple[bool, ...] = ()  # [num_joints] numbers are changes of the target; empty: none
     dry_run: bool = False  # nothing reaches the actuators, so they are not expected to follow
     awaits_limits: bool = False  # hold until the limits are known
 
     def __post_init__(self) -> None:
         if not isinstance(self.mode, ActuationMode):
             raise ValueError(f'mode: expected position or velocity, got {self.mode!r}')
-        if self.is_delta and (self.mode is ActuationMode.VELOCITY or not self.require_state):
-            raise ValueError('is_delta: expected together with mode position and require_state')
+        if self.deltas and len(self.deltas) != self.num_joints:
+            raise ValueError(f'deltas: expected {self.num_joints} values, got {len(self.deltas)}')
+        if self.deltas and (self.mode is ActuationMode.VELOCITY or not self.require_state):
+            raise ValueError('deltas: expected together with mode position and require_state')
         for name, least in (('num_joints', 1), ('period_ns', 1), ('max_observation_age_ns', 1),
                             ('max_state_age_ns', 1), ('activation_ramp_ns', 0),
                             ('recovery_ramp_ns', 0)):
@@ -147,9 +149,10 @@ class ControlTick:
         if reason or sample is None:
             return self._held(tick, deadline_ns, view, config, reason)
         wanted = self._ramp.apply(sample.values, deadline_ns)
-        if config.is_delta:
+        if config.deltas:
             assert self._previous is not None  # the joints are measured, or state_reason is set
-            wanted = [before + change for before, change in zip(self._previous, wanted)]
+            wanted = [before + value if is_delta else value for before, value, is_delta
+                      in zip(self._previous, wanted, config.deltas)]
         values, reason = limiter.apply(
             wanted, self._previous, measured, check_tracking=view.sending and not config.dry_run)
         if values is None:
@@ -243,7 +246,9 @@ class ControlTick:
 
 def _rest(config: TickConfig, values: list[float]) -> list[float]:
     """Return what a chunk would have to say for the joints to stay where the target is."""
-    return [0.0] * config.num_joints if config.is_delta else values
+    if not config.deltas:
+        return values
+    return [0.0 if is_delta else value for value, is_delta in zip(values, config.deltas)]
 
 
 def _requested(view: ArmView) -> str:

@@ -62,7 +62,7 @@ class Replay:
         self.sensors = BagSensors(runtime.sensors)
         tick = runtime.tick
         self._buffer = ChunkBuffer(tick.num_joints, tick.period_ns, round(runtime.blend_s * 1e9),
-                                   is_delta=tick.is_delta)
+                                   deltas=tick.deltas)
         self._tick = ControlTick(tick, runtime.limits, self._buffer, Arming())
         self._clock = ReplayClock(lambda now_ns: self._world.pass_to(now_ns))
         self.engine = Engine(model, runtime.engine, self._clock, TableCostModel(COST_NS),

@@ -39,7 +39,7 @@ class TickLoop:
                  newest_state: Callable[[], RobotState | None]) -> None:
         self.realtime_report = RealtimeReport()
         self.buffer = ChunkBuffer(config.tick.num_joints, config.tick.period_ns,
-                                  round(config.blend_s * 1e9), is_delta=config.tick.is_delta)
+                                  round(config.blend_s * 1e9), deltas=config.tick.deltas)
         self.arming = Arming()
         self.tick = ControlTick(config.tick, config.limits, self.buffer, self.arming)
         self._period_ns = config.tick.period_ns

@@ -35,7 +35,7 @@ class Rig:
         settings = {'activation_ramp_ns': 0, 'recovery_ramp_ns': 0, **config}
         self.config = TickConfig(num_joints, **settings)
         self.buffer = ChunkBuffer(
-            num_joints, PERIOD_NS, blend_ms * MS, is_delta=self.config.is_delta)
+            num_joints, PERIOD_NS, blend_ms * MS, deltas=self.config.deltas)
         self.arming = Arming()
         if armed:
             self.arming.enable()

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from oxygen_ros.control import (
-    ActionSpace,
     ActuationMode,
     ChunkBuffer,
     hold_reasons,
-    parse_action_space,
+    parse_action_spaces,
     TickConfig,
 )
 
@@ -20,11 +19,19 @@ def values(rig, num_ticks):
 
 
 def test_each_space_is_sent_as_positions_or_as_velocities():
-    assert [(space.mode, space.is_delta) for space in map(parse_action_space, (
-        'joint_position', 'joint_delta', 'joint_velocity'))] == [
-            (ActuationMode.POSITION, False), (ActuationMode.POSITION, True),
-            (ActuationMode.VELOCITY, False)]
-    assert parse_action_space('joint_delta') is ActionSpace.JOINT_DELTA
+    position, velocity = ActuationMode.POSITION, ActuationMode.VELOCITY
+    assert parse_action_spaces(['joint_position'], 2) == (position, ())
+    assert parse_action_spaces(['joint_delta'], 2) == (position, (True, True))
+    assert parse_action_spaces(['joint_delta', 'joint_position'], 2) == (position, (True, False))
+    assert parse_action_spaces(['joint_velocity'], 2) == (velocity, ())
+
+
+@pytest.mark.parametrize(('names', 'message'), [
+    (['joint_delta'] * 3, 'expected 1 or 2 values, one for each of the joints, got 3'),
+    (['joint_delta', 'joint_velocity'], 'expected joint_velocity for all joints or for none')])
+def test_spaces_that_do_not_go_together_are_named(names, message):
+    with pytest.raises(ValueError, match=message):
+        parse_action_spaces(names, 2)
 
 
 @pytest.mark.parametrize(('name', 'reason'), [
@@ -32,12 +39,12 @@ def test_each_space_is_sent_as_positions_or_as_velocities():
     ('end_effector_twist', "the arm's kinematics"), ('torque', 'got torque')])
 def test_spaces_in_which_joints_cannot_be_kept_safe_are_refused(name, reason):
     with pytest.raises(ValueError, match='action space: expected joint_position') as caught:
-        parse_action_space(name)
+        parse_action_spaces([name], 3)
     assert reason in str(caught.value)
 
 
 def test_changes_add_up_from_the_measured_joints():
-    rig = Rig((0.5, -1.0), is_delta=True)
+    rig = Rig((0.5, -1.0), deltas=(True, True))
     rig.add([[0.01, 0.0], [0.02, -0.1], [0.03, 0.1]])
     assert values(rig, 3) == [
         pytest.approx([0.51, -1.0]), pytest.approx([0.53, -1.1]), pytest.approx([0.56, -1.0])]
@@ -47,14 +54,14 @@ def test_changes_add_up_from_the_measured_joints():
 
 
 def test_changes_go_on_from_the_last_target_wherever_the_joints_lag():
-    rig = Rig(is_delta=True)
+    rig = Rig(deltas=(True,))
     rig.follows = False
     rig.add([0.1] * 5)
     assert [row[0] for row in values(rig, 5)] == pytest.approx([0.1, 0.2, 0.3, 0.4, 0.5])
 
 
 def test_after_a_hold_changes_go_on_from_the_held_target_and_from_the_joints_when_enabled_anew():
-    rig = Rig(is_delta=True, blend_ms=0)
+    rig = Rig(deltas=(True,), blend_ms=0)
     rig.add([0.1] * 3)
     values(rig, 5)  # two of them held
     rig.add([0.1] * 3, chunk_id=2)
@@ -68,7 +75,7 @@ def test_after_a_hold_changes_go_on_from_the_held_target_and_from_the_joints_whe
 
 
 def test_a_ramp_eases_changes_in_from_rest():
-    rig = Rig((0.5,), is_delta=True, activation_ramp_ns=100 * MS)
+    rig = Rig((0.5,), deltas=(True,), activation_ramp_ns=100 * MS)
     rig.add([0.1] * 9)
     steps = np.diff([0.5, *(row[0] for row in values(rig, 9))])
     assert steps[0] == 0.0
@@ -77,13 +84,13 @@ def test_a_ramp_eases_changes_in_from_rest():
 
 
 def test_a_change_is_bounded_like_any_step_and_not_made_up_for():
-    rig = Rig(is_delta=True, limits={'max_step': 0.05, 'max_position': 0.12})
+    rig = Rig(deltas=(True,), limits={'max_step': 0.05, 'max_position': 0.12})
     rig.add([0.1, 0.1, 0.1, -0.02])
     assert [row[0] for row in values(rig, 4)] == pytest.approx([0.05, 0.1, 0.12, 0.1])
 
 
 def test_a_skipped_tick_loses_its_change():
-    rig = Rig(is_delta=True)
+    rig = Rig(deltas=(True,))
     rig.add([0.1, 0.2, 0.4])
     rig.step()
     assert rig.step(skip=1).target.values == pytest.approx([0.5])
@@ -92,7 +99,7 @@ def test_a_skipped_tick_loses_its_change():
 @given(offset_ns=st.integers(-40 * MS, 40 * MS), step_ms=st.integers(5, 70),
        changes=st.lists(st.floats(-1.0, 1.0, width=32), min_size=1, max_size=8))
 def test_the_ticks_add_up_to_all_that_a_chunk_says(offset_ns, step_ms, changes):
-    buffer = ChunkBuffer(1, PERIOD_NS, is_delta=True)
+    buffer = ChunkBuffer(1, PERIOD_NS, deltas=(True,))
     start_ns = START_NS + 200 * MS + offset_ns
     chunk = make_chunk(1, start_ns, changes, step_ns=step_ms * MS)
     end_ns = start_ns + (len(changes) - 1) * chunk.step_ns
@@ -109,15 +116,32 @@ def test_the_ticks_add_up_to_all_that_a_chunk_says(offset_ns, step_ms, changes):
 
 def test_changes_need_positions_and_measured_joints():
     for settings in ({'mode': ActuationMode.VELOCITY}, {'require_state': False}):
-        with pytest.raises(ValueError, match='is_delta: expected together with mode position'):
-            TickConfig(1, is_delta=True, **settings)
+        with pytest.raises(ValueError, match='deltas: expected together with mode position'):
+            TickConfig(1, deltas=(True,), **settings)
+    with pytest.raises(ValueError, match='deltas: expected 2 values, got 1'):
+        TickConfig(2, deltas=(True,))
+
+
+def test_an_arm_may_be_moved_by_changes_and_its_gripper_by_positions():
+    rig = Rig((0.5, 0.0), deltas=(True, False), limits={'max_step': [1.0, 0.75]})
+    rig.add([[0.125, 1.0], [0.125, 1.0], [-0.25, 0.5]])
+    assert values(rig, 4) == [[0.625, 0.75], [0.75, 1.0], [0.5, 0.5], [0.5, 0.5]]
+    rig.add([[0.0, 0.25]] * 3, chunk_id=2)
+    rig.step()  # the seam begins with what was before it
+    assert rig.step().target.values[0] == 0.5
+
+
+def test_a_position_rests_at_its_first_step_before_the_chunk_begins():
+    rig = Rig((0.5, 0.5), deltas=(True, False))
+    rig.add([[0.125, 0.25]] * 2, lead_ms=40)
+    assert values(rig, 4) == [[0.5, 0.25], [0.5, 0.25], [0.625, 0.25], [0.75, 0.25]]
 
 
 @pytest.mark.parametrize(('changes', 'reason'), [
     ([0.0, np.nan], hold_reasons.REFUSED_NONFINITE),
     ([[0.0, 0.0]], hold_reasons.REFUSED_LENGTH)])
 def test_broken_changes_hold(changes, reason):
-    rig = Rig(is_delta=True)
+    rig = Rig(deltas=(True,))
     rig.add(changes)
     assert rig.step().target.hold_reason == reason
 

@@ -32,18 +32,18 @@ EVENTS = st.dictionaries(
 class Flight:
     """A run of a policy whose chunks are late, lost, broken and at odds with each other."""
 
-    def __init__(self, seed, mode, pose, delay_ms, loss, blend_ms, ramp_ms, is_delta=False):
+    def __init__(self, seed, mode, pose, delay_ms, loss, blend_ms, ramp_ms, deltas=()):
         self.rng = np.random.default_rng(seed)
         self.mode = mode
         self.pose = np.array(pose, dtype=np.float64)
         self.delay_ms = delay_ms
         self.loss = loss
-        self.buffer = ChunkBuffer(NUM_JOINTS, PERIOD_NS, blend_ms * MS, is_delta=is_delta)
+        self.buffer = ChunkBuffer(NUM_JOINTS, PERIOD_NS, blend_ms * MS, deltas=deltas)
         self.arming = Arming()
         self.arming.enable()
         self.config = TickConfig(
             NUM_JOINTS, mode, activation_ramp_ns=ramp_ms * MS, recovery_ramp_ns=blend_ms * MS,
-            max_observation_age_ns=900 * MS, is_delta=is_delta)
+            max_observation_age_ns=900 * MS, deltas=deltas)
         self.limits = JointLimits.create(
             NUM_JOINTS, min_position=-3.0, max_position=3.0, **LIMITS[mode])
         self.tick = ControlTick(self.config, self.limits, self.buffer, self.arming)
@@ -140,7 +140,7 @@ def check_provenance(target):
 
 
 @settings(max_examples=200, deadline=None)
-@given(is_delta=st.booleans(), **FLIGHTS)
+@given(deltas=st.sampled_from([(), (True, True, False), (True,) * 3]), **FLIGHTS)
 def test_consecutive_positions_stay_within_the_step_limit(events, **flight):
     previous = None  # nothing to step from: the next target is where the joints are
     for measured, afresh, decision in Flight(mode=ActuationMode.POSITION, **flight).fly(events):

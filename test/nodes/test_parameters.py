@@ -108,10 +108,11 @@ def test_the_defaults_make_settings(declare):
     ('max_observation_age_ms:=-1.0', 'max_observation_age_ms: expected 1 to 60000, got -1'),
     ('kv.block_size:=0', 'kv.block_size: expected 1 to 1024, got 0'),
     ('kv.block_size:=1.5', 'kv.block_size: expected a integer, got 1.5'),
-    ('actuation.space:=joint_effort', 'actuation.space: expected joint_position, joint_delta, '
+    ('actuation.space:=[joint_effort]', 'actuation.space: expected joint_position, joint_delta, '
      'joint_velocity, got joint_effort: an arm cannot be held by effort alone'),
-    ('actuation.space:=end_effector_pose', 'got end_effector_pose: joints are what is limited'),
-    ('actuation.space:=force', 'joint_delta, joint_velocity, got force'),
+    ('actuation.space:=[end_effector_pose]', 'got end_effector_pose: joints are what is limited'),
+    ('actuation.space:=[force]', 'joint_delta, joint_velocity, got force'),
+    ('actuation.space:=[joint_delta, joint_delta]', 'actuation.space: expected 1 or 7 values'),
     ('limits.max_velocity:=[1.0, 2.0]', 'limits.max_velocity: expected 1 or 7 values'),
     ('limits.max_step:=[0.0]', 'limits.max_step: expected above 0'),
     ('realtime.switch_interval_s:=.nan', 'realtime.switch_interval_s: expected 1e-05 to 1'),

@@ -7,10 +7,10 @@ _INF = float('inf')
 
 ACTUATION: tuple[ParameterSpec, ...] = (
     ParameterSpec('actuation.rate_hz', 50.0, 'Control ticks per second', 'Hz', 1.0, 1000.0),
-    ParameterSpec('actuation.space', 'joint_position',
-                  "What a chunk's numbers mean: joint_position, joint_delta (from one step to the "
-                  'next) or joint_velocity; effort and end effectors are refused, since joints '
-                  'are what is limited and held'),
+    ParameterSpec('actuation.space', ['joint_position'],
+                  "What a chunk's numbers mean, for all joints or for each: joint_position, "
+                  'joint_delta (from one step to the next) or joint_velocity; effort and end '
+                  'effectors are refused, since joints are what is limited and held'),
     ParameterSpec('actuation.dry_run', False,
                   'Run all of it, show ~/target, and send nothing to the actuators'),
     ParameterSpec('actuation.controller_manager', '',

@@ -10,7 +10,7 @@ import numpy as np
 from ...control import (
     JointLimits,
     limits_of_description,
-    parse_action_space,
+    parse_action_spaces,
     RealtimeSettings,
     TickConfig,
 )
@@ -82,7 +82,7 @@ def make_tick_settings(values: Mapping[str, Value]) -> TickSettings:
 def parameter_error(error: ValueError) -> ParameterError:
     """Return an error of a part in the words of the parameters."""
     return ParameterError(str(error).replace('action space', 'actuation.space')
-                          .replace('is_delta: expected together with mode position and',
+                          .replace('deltas: expected together with mode position and ',
                                    'actuation.space: joint_delta needs actuation.'))
 
 
@@ -98,12 +98,12 @@ def names(reader: Mapping[str, Any], parameter: str) -> tuple[str, ...]:
 
 def tick_config(reader: Mapping[str, Any], num_joints: int) -> TickConfig:
     """Return the settings of the tick."""
-    space = parse_action_space(reader['actuation.space'])
-    if space.is_delta and reader['actuation.publish'] != 'tick':
+    mode, deltas = parse_action_spaces(reader['actuation.space'], num_joints)
+    if deltas and reader['actuation.publish'] != 'tick':
         raise ParameterError('actuation.publish: expected tick where actuation.space is '
-                             f'{space.value}, got {reader["actuation.publish"]}')
+                             f'joint_delta, got {reader["actuation.publish"]}')
     return TickConfig(
-        num_joints=num_joints, mode=space.mode, is_delta=space.is_delta,
+        num_joints=num_joints, mode=mode, deltas=deltas,
         dry_run=reader['actuation.dry_run'],
         awaits_limits=_from_description(reader) and not reader['robot_description'],
         period_ns=round(1e9 / reader['actuation.rate_hz']),
