@@ -14,6 +14,7 @@ from ..memory.store import EpisodicStore
 from .drop_queue import DropQueue
 from .memory_sinks import (
     AuditTarget,
+    BATCH,
     note_kind,
     note_priority,
     NUM_PRIORITIES,
@@ -24,6 +25,9 @@ from .memory_sinks import (
 )
 
 IDLE_S = 0.25  # the longest sleep, so that syncs that are due are not late
+# What comes within this time shares a transaction: fewer turns of this thread, which would take
+# the interpreter from the others.
+GATHER_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +78,7 @@ class MemoryWriter:
         if open_store is not None:
             self._sinks.append(self._store_sink)
         self._wake = threading.Event()
+        self._hurry = threading.Event()  # there is no time, or enough, to gather more
         self._stopping = False
         self._drain_until_s = 0.0
         self._thread = threading.Thread(target=self._work, name='memory_writer', daemon=True)
@@ -100,6 +105,7 @@ class MemoryWriter:
         self._drain_until_s = time.monotonic() + timeout_s
         self._stopping = True
         self._wake.set()
+        self._hurry.set()
         self._thread.join(timeout_s + IDLE_S)
         return not self._thread.is_alive() and not any(sink.num_waiting for sink in self._sinks)
 
@@ -111,6 +117,8 @@ class MemoryWriter:
         else:
             taken = self._open_store is not None and self._notes.put(
                 item, note_priority(item), note_kind(item))
+        if max(len(self._notes), len(self._records)) >= BATCH:
+            self._hurry.set()
         self._wake.set()
         return taken
 
@@ -118,6 +126,7 @@ class MemoryWriter:
         """Wait until everything taken so far is written; False when the time ran out."""
         deadline_s = time.monotonic() + timeout_s
         while any(sink.num_waiting for sink in self._sinks):
+            self._hurry.set()
             if time.monotonic() > deadline_s:
                 return False
             time.sleep(0.001)
@@ -139,6 +148,9 @@ class MemoryWriter:
                 busy = sink.step() or busy
             if not busy:
                 waits_s = [sink.wait_s for sink in self._sinks if sink.wait_s]
-                self._wake.wait(min([IDLE_S, *waits_s]))
+                if self._wake.wait(min([IDLE_S, *waits_s])):
+                    self._hurry.wait(GATHER_S)
+                    if not self._stopping:
+                        self._hurry.clear()
         for sink in self._sinks:
             sink.close()
