@@ -18,6 +18,8 @@ this those time to was we were what when where which who why will with you your
 """
 _STOP_WORDS = frozenset(_STOP_TEXT.split())
 _HEADER = 'Known:\n'
+# What was said or told may hold neither a citation nor the end of its own quotation.
+_PLAIN = str.maketrans({'_': ' ', '[': '(', ']': ')', '"': "'"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ def question_words(question: str) -> list[str]:
 
 def entry_line(entry: MemoryEntry, now_ns: int) -> str:
     """Return one line about an entry: its citation, what it says, how long ago it was so."""
-    text = ' '.join(entry.text.replace('_', ' ').split())
+    text = ' '.join(entry.text.translate(_PLAIN).split())
     if entry.kind is EntryKind.UTTERANCE:
         text = f'said "{text}"'
     elif entry.kind is EntryKind.INSTRUCTION:
