@@ -109,18 +109,22 @@ class CameraIngest:
             self._wake.clear()
             if self._stopping:
                 return
-            for source in self.inputs.values():
-                received = source.slot.take()
-                if received is None or received.age != self._age:
-                    continue
-                if source.age != received.age:
-                    source.age = received.age
-                    source.stream.begin()
-                try:
-                    self._ingest(source, received)
-                except Exception as error:  # noqa: B902, BLE001 the thread must outlive any image
-                    source.stream.refuse(f'{type(error).__name__}: {error}')
-                    self._faults.note(f'ingest of {source.name}', error)
+            self.decode_newest()
+
+    def decode_newest(self) -> None:
+        """Decode what waits of each camera; what the thread does at each wake-up."""
+        for source in self.inputs.values():
+            received = source.slot.take()
+            if received is None or received.age != self._age:
+                continue
+            if source.age != received.age:
+                source.age = received.age
+                source.stream.begin()
+            try:
+                self._ingest(source, received)
+            except Exception as error:  # noqa: B902, BLE001 the thread must outlive any image
+                source.stream.refuse(f'{type(error).__name__}: {error}')
+                self._faults.note(f'ingest of {source.name}', error)
 
     @staticmethod
     def _ingest(source: CameraInput, received: ReceivedImage) -> None:
