@@ -14,6 +14,7 @@ from sensor_msgs.msg import CameraInfo, Image
 from std_srvs.srv import SetBool, Trigger
 
 from oxygen_ros.cli import main
+from oxygen_ros.memory.vocabulary import SceneVocabulary
 from oxygen_ros.msg import ActionChunk, SceneNode, Target
 from oxygen_ros.nodes.clocks import ns_of
 from oxygen_ros.srv import GetSceneGraph, QueryMemory, SetInstruction, UpdateSceneGraph
@@ -102,6 +103,47 @@ def test_a_query_by_label_answers_with_provenance_and_verdict(run):
     assert {node.verdict for node in graph.nodes} == {'unverified'}
 
 
+def assert_valid(graph):
+    """Fail unless all of a graph is of the vocabulary, within its image, and joined up."""
+    words = SceneVocabulary()
+    ids = [node.id for node in graph.nodes]
+    assert len(set(ids)) == len(ids) and graph.provenance.observation_id > 0
+    for node in graph.nodes:
+        assert node.label in words.labels and set(node.attributes) <= set(words.attribute_words)
+        x, y, width, height = node.box_px
+        assert node.camera in CAMERAS and min(x, y) >= 0 and min(width, height) > 0
+        assert x + width <= 64 and y + height <= 48
+    for edge in graph.edges:
+        assert edge.predicate in words.predicates and edge.subject != edge.object
+        assert {edge.subject, edge.object} <= set(ids)
+
+
+def memory_figures(run):
+    """Return what diagnostics say next of memory."""
+    run.rig.received['/diagnostics'].clear()
+
+    def found():
+        return {pair.key: pair.value for message in run.rig.received['/diagnostics']
+                for status in message.status if status.name.endswith(': memory')
+                for pair in status.values}
+
+    run.rig.wait_for(lambda: 'scene updates' in found(), 'the figures of memory')
+    return found()
+
+
+def test_every_update_is_a_valid_graph_while_the_robot_moves_and_talks(run):
+    before = int(memory_figures(run)['scene updates'])
+    talks = [run.rig.ask(f'What is on the table {number}?', max_tokens=64) for number in range(4)]
+    for _ in range(8):
+        response = run.rig.call(UpdateSceneGraph, 'oxygen/update_scene_graph')
+        assert response.success, response.message
+        assert_valid(response.graph)
+    for talk in talks:
+        assert run.rig.wait_for_result(talk).finish_reason in ('stop', 'length')
+    figures = memory_figures(run)
+    assert int(figures['scene updates']) == before + 8 and figures['scene updates failed'] == '0'
+
+
 def test_objects_have_positions_by_which_they_are_found(run):
     def located():
         remember(run)
@@ -157,15 +199,9 @@ def test_what_is_remembered_enters_a_dialogue_and_is_cited(run):
 
 
 def test_diagnostics_show_how_writing_goes(run):
-    run.rig.received['/diagnostics'].clear()
-
-    def memory() -> dict[str, str]:
-        return {pair.key: pair.value for message in run.rig.received['/diagnostics']
-                for status in message.status if status.name.endswith('memory')
-                for pair in status.values}
-
-    run.rig.wait_for(lambda: 'audit head' in memory(), 'the figures of the writer')
-    assert int(memory()['store written']) > 0 and memory()['store dropped'] == '0'
+    figures = memory_figures(run)
+    assert ':' in figures['audit head'] and int(figures['store written']) > 0
+    assert figures['store dropped'] == figures['audit log dropped'] == '0'
 
 
 def test_ten_targets_are_traced_to_the_stamps_of_their_images(run, capsys):
