@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 
+from lifecycle_msgs.msg import State
 import rclpy
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.lifecycle import LifecycleNode, TransitionCallbackReturn
@@ -92,12 +93,18 @@ class _Process:
         while not self._stop.is_set():
             self._spin_once(None)
         try:
-            self._node.trigger_shutdown()
+            if not self._is_final:  # or somebody has asked for it already
+                self._node.trigger_shutdown()
         except Exception as error:  # noqa: B902, BLE001 the process ends all the same
             self._node.get_logger().error(f'shutdown: {error}')
         for _ in range(_LAST_CYCLES):
             self._spin_once(0.0)
         self._ended.set()
+
+    @property
+    def _is_final(self) -> bool:
+        state = self._node._state_machine.current_state  # rclpy has no other way to ask
+        return bool(state[0] == State.PRIMARY_STATE_FINALIZED)
 
     def _spin_once(self, timeout_s: float | None) -> None:
         try:

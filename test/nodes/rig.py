@@ -11,6 +11,7 @@ import sys
 import time
 from typing import Any
 
+import psutil
 import rclpy
 from rclpy.action import ActionClient
 from rclpy.context import Context
@@ -144,12 +145,13 @@ class NodeProcess:
     """The node, or another program of ours, in a process of its own.
 
     :param program: what Python is to run.
+    :param parameters: None: not to be given.
     """
 
-    def __init__(self, *program: str, **parameters: str) -> None:
+    def __init__(self, *program: str, **parameters: str | None) -> None:
         values = {'cameras': f'[{",".join(CAMERAS)}]', 'joints': f'[{",".join(JOINTS)}]',
                   'autostart': 'true', **parameters}
-        arguments = [part for name, value in values.items()
+        arguments = [part for name, value in values.items() if value is not None
                      for part in ('-p', f'{name.replace("__", ".")}:={value}')]
         environment = dict(os.environ, ROS_DOMAIN_ID=str(DOMAIN), PYTHONUNBUFFERED='1',
                            ROS_AUTOMATIC_DISCOVERY_RANGE='LOCALHOST')
@@ -158,6 +160,10 @@ class NodeProcess:
              *arguments],
             cwd=ROOT, env=environment, text=True, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT)
+
+    def process(self) -> psutil.Process:
+        """Return it as the system sees it."""
+        return psutil.Process(self._process.pid)
 
     def signal(self, *numbers: int) -> None:
         """Send signals."""

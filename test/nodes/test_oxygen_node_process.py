@@ -8,6 +8,8 @@ import pytest
 
 pytest.importorskip('rclpy', reason='the node is a ROS node')
 from action_msgs.msg import GoalStatus
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState, GetState
 from rig import NodeProcess, Rig
 from std_srvs.srv import SetBool
 from trajectory_msgs.msg import JointTrajectory
@@ -15,8 +17,11 @@ from trajectory_msgs.msg import JointTrajectory
 from oxygen_ros.msg import Target
 
 
-@pytest.mark.parametrize('signals', [(signal.SIGTERM,), (signal.SIGINT, signal.SIGINT)],
-                         ids=['SIGTERM', 'double SIGINT'])
+@pytest.mark.parametrize('signals', [
+    (signal.SIGTERM,), (signal.SIGINT, signal.SIGINT),
+    pytest.param((signal.SIGINT,), marks=pytest.mark.slow),
+    pytest.param((signal.SIGINT, signal.SIGTERM), marks=pytest.mark.slow),
+], ids=lambda signals: ' '.join(map(str, signals)))
 def test_a_signal_while_decoding_ends_the_process_in_a_hold(signals):
     rig, node = Rig(), NodeProcess()
     try:
@@ -45,6 +50,24 @@ def test_a_signal_while_decoding_ends_the_process_in_a_hold(signals):
     finally:
         rig.close()
         node.close()
+
+
+def test_a_signal_after_the_shutdown_transition_ends_the_process_all_the_same():
+    rig, node = Rig(), NodeProcess()
+    try:
+        rig.listen(Target, 'oxygen/target')
+        rig.wait_for(lambda: bool(rig.received['oxygen/target']), 'a target', 40.0)
+        shutdown = Transition(id=Transition.TRANSITION_ACTIVE_SHUTDOWN)
+        request = ChangeState.Request(transition=shutdown)
+        assert rig.call(ChangeState, 'oxygen/change_state', request).success
+        assert rig.received['oxygen/target'][-1].hold_reason == 'shutdown'
+        assert rig.call(GetState, 'oxygen/get_state').current_state.label == 'finalized'
+        node.signal(signal.SIGTERM)
+        status, output = node.wait(10.0)
+    finally:
+        rig.close()
+        node.close()
+    assert status == 0 and 'Traceback' not in output and 'ERROR' not in output, output
 
 
 @pytest.mark.parametrize(('parameters', 'named'), [
