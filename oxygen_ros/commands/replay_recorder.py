@@ -15,7 +15,7 @@ from oxygen_ros.action import Dialogue
 from oxygen_ros.msg import ActionChunk, LatencyReport, SceneGraph, Target
 
 from ..nodes.clients.node_driver import NodeDriver
-from ..replay.output_types import output_types
+from ..replay.output_types import exact_bytes
 from ..replay.recorder import OutputRecorder
 
 _LATCHED = DurabilityPolicy.TRANSIENT_LOCAL
@@ -76,9 +76,5 @@ class ReplayRecorder(NodeDriver):
         self.counts[name] += 1
         if self._recorder is None:
             return
-        # The middleware's buffer may be longer than the message; written anew it has no spare
-        # bytes, at which strict readers stop.
-        types = output_types()
-        exact = types.serialize_cdr(types.deserialize_cdr(data, msgtype), msgtype)
         now_ns = self.get_clock().now().nanoseconds
-        self._recorder.write_bytes(now_ns, f'/oxygen/{name}', msgtype, exact)
+        self._recorder.write_bytes(now_ns, f'/oxygen/{name}', msgtype, exact_bytes(data, msgtype))

@@ -13,6 +13,7 @@ from ..errors import OxygenError
 
 INT64S = 'std_msgs/msg/Int64MultiArray'
 STRING = 'std_msgs/msg/String'
+_HEADER_BYTES = 4  # of a serialised message: how the rest is encoded
 
 
 @lru_cache(maxsize=1)
@@ -26,6 +27,20 @@ def output_types() -> Typestore:
         store.register(get_types_from_msg(
             path.read_text(encoding='utf-8'), f'oxygen_ros/msg/{path.stem}'))
     return store
+
+
+def exact_bytes(data: bytes, msgtype: str) -> bytes:
+    """Return a serialised message without what a middleware left in its gaps and behind its end.
+
+    Its buffers may be longer than the message (an empty list at the end has room for its first
+    item), at which strict readers stop.
+    """
+    types = output_types()
+    definition = types.get_msgdef(msgtype)
+    little_endian = data[1] & 1
+    read = definition.deserialize_cdr_le if little_endian else definition.deserialize_cdr_be
+    message, _ = read(memoryview(data)[_HEADER_BYTES:], 0, definition.cls, types)
+    return bytes(types.serialize_cdr(message, msgtype))
 
 
 def _definitions() -> Path:

@@ -12,6 +12,7 @@ from std_msgs.msg import Int64MultiArray, String
 
 from oxygen_ros.msg import ActionChunk, LatencyReport, SceneGraph, Target
 
+from ...replay.output_types import exact_bytes
 from ...replay.recorder import OutputRecorder
 from .load_client import LoadClient, LoadPlan, LoadRecording
 from .node_driver import run_driver
@@ -47,9 +48,9 @@ class RecordingClient(LoadClient):
         if not self._recording_now:
             return
         package, folder, *_ = type(message).__module__.split('.')
-        self._recorder.write_bytes(
-            self.get_clock().now().nanoseconds, topic,
-            f'{package}/{folder}/{type(message).__name__}', serialize_message(message))
+        msgtype = f'{package}/{folder}/{type(message).__name__}'
+        self._recorder.write_bytes(self.get_clock().now().nanoseconds, topic, msgtype,
+                                   exact_bytes(serialize_message(message), msgtype))
 
     def _on_target(self, target: Target) -> None:
         super()._on_target(target)
