@@ -29,11 +29,18 @@ def replay_live(args: argparse.Namespace, parameters: Mapping[str, object],
         replay_settings(layout, parameters, questions=questions, start=args.start)
         if args.start > layout.duration_s:
             raise BagError(args.bag, f'more than {args.start:g} s', f'{layout.duration_s:g} s')
-        for _ in bag.messages():  # some damage shows only while reading
-            pass
+        _read_through(bag, layout.duration_s)
         _isolate()
         counts = _play(args, layout, parameters, questions, remap)
         return _report(bag, counts)
+
+
+def _read_through(bag: Bag, duration_s: float) -> None:
+    """Find the damage that shows only while reading."""
+    with progress_bar(duration_s, 'reading') as progress:
+        for number, message in enumerate(bag.messages()):
+            if number % 256 == 0:
+                progress((message.stamp_ns - bag.start_ns) * 1e-9)
 
 
 def _play(args: argparse.Namespace, layout: BagLayout, parameters: Mapping[str, object],

@@ -10,9 +10,9 @@ from rich.progress import Progress
 
 
 @contextmanager
-def progress_bar(duration_s: float) -> Iterator[Callable[[float], None]]:
+def progress_bar(duration_s: float, what: str = 'replay') -> Iterator[Callable[[float], None]]:
     """Show a bar while the block runs, on a terminal only; yield what takes the seconds done."""
     with Progress(console=Console(stderr=True), transient=True,
                   disable=not sys.stderr.isatty()) as bar:
-        task = bar.add_task('replay', total=duration_s)
+        task = bar.add_task(what, total=duration_s)
         yield lambda seconds: bar.update(task, completed=seconds)

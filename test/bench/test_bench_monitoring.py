@@ -2,6 +2,7 @@
 import json
 import math
 import os
+from pathlib import Path
 import subprocess
 import sys
 
@@ -11,9 +12,11 @@ import pytest
 from oxygen_ros.bench.monitoring import judge
 from oxygen_ros.cli import main
 from oxygen_ros.replay.bag import open_bag
+from oxygen_ros.report.bench_figures import read_bench
 from oxygen_ros.report.recorded_figures import figures_of
 from oxygen_ros.report.recording import read_recording
 
+sys.path.append(str(Path(__file__).resolve().parents[1] / 'report'))
 LOAD = 'dialogue4_scene_cameras'
 
 
@@ -65,6 +68,8 @@ def test_watched_blocks_have_reports_and_the_others_none(tmp_path):
 
 @pytest.mark.slow
 def test_the_recorded_run_has_the_figures_of_its_json(tmp_path):
+    pytest.importorskip('matplotlib', reason='needs matplotlib (extra `report`)')
+    from test_report import read_page
     result = run('load', '--duration', 4, '--record', tmp_path / 'run')
     assert result.returncode == 0, result.stderr
     written = json.loads((tmp_path / 'run' / 'bench.json').read_text())
@@ -77,4 +82,10 @@ def test_the_recorded_run_has_the_figures_of_its_json(tmp_path):
     assert recorded['recording.targets'] == tick['ticks']
     assert math.isclose(recorded['tick.recorded.on_time'], tick['on_time'],
                         abs_tol=1.5 / tick['ticks'])
+    for source, expected in (('bag', recorded), ('bench.json', None)):
+        page = tmp_path / f'{source}.html'
+        assert main(['report', str(tmp_path / 'run' / source), '-o', str(page)]) == 0
+        figures = read_page(page).figures
+        assert figures == (expected or read_bench(tmp_path / 'run' / 'bench.json')[0])
+    assert recorded['timeline.entries'] > 100
     assert recorded['scene.updates'] == written['dialogue'][LOAD]['scene_graphs']
