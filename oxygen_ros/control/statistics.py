@@ -63,10 +63,11 @@ class TickStatistics:
             raise ValueError(f'capacity: expected above 0, got {capacity}')
         self.max_observation_age_ns = max_observation_age_ns
         self._capacity = capacity
-        self._lateness_ms = np.zeros(capacity)
-        self._age_ms = np.zeros(capacity)  # NaN: held, or no observation
-        self._flags = np.zeros(capacity, dtype=np.uint8)  # bit 0: on time, bit 1: held
-        self._skipped = np.zeros(capacity, dtype=np.int64)  # deadlines skipped before the tick
+        # Written to at once: a page that the kernel gives out at first use costs a tick its time.
+        self._lateness_ms = np.full(capacity, 0.0)
+        self._age_ms = np.full(capacity, 0.0)  # NaN: held, or no observation
+        self._flags = np.full(capacity, 0, dtype=np.uint8)  # bit 0: on time, bit 1: held
+        self._skipped = np.full(capacity, 0, dtype=np.int64)  # deadlines skipped before the tick
         self.reset()
 
     def reset(self) -> None:

@@ -37,7 +37,9 @@ class Timeline:
     def __init__(self, capacity: int = 65536) -> None:
         if capacity < 1:
             raise ValueError(f'timeline capacity: expected at least 1, got {capacity}')
-        self._rows = np.zeros((capacity, 5), dtype=np.int64)  # kind, start, end, units, detail
+        # Kind, start, end, units, detail. Written to at once: pages that the kernel gives out later
+        # would look like a leak for as long as the buffer fills.
+        self._rows = np.full((capacity, 5), 0, dtype=np.int64)
         self._written = 0
 
     def record(self, kind: EventKind, start_ns: int, end_ns: int, units: int, detail: int) -> None:

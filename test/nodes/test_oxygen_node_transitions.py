@@ -179,9 +179,10 @@ def test_lives_in_a_row_leave_nothing_behind(rig, repeats):
 
     def counts():
         node = rig.node
-        return [threading.active_count(), process.num_fds(), *(len(list(entities)) for entities in (
-            node.publishers, node.subscriptions, node.timers, node.services, node.guards,
-            node.waitables))]
+        entities = (node.publishers, node.subscriptions, node.timers, node.services, node.guards,
+                    node.waitables)
+        return [threading.active_count(), process.num_fds(),
+                *(len(list(kind)) for kind in entities)]
 
     for _ in range(2):  # what is made once
         live()
