@@ -29,14 +29,23 @@ class ArmedRig(Rig):
         self.listen(Target, 'oxygen/target')
         self.listen(JointTrajectory, 'oxygen/joint_trajectory')
         self.listen(DiagnosticArray, '/diagnostics', 10)
-        self.node.trigger_configure()
-        self.call(SetBool, 'oxygen/enable', SetBool.Request(data=True))
-        self.node.trigger_activate()
-        self.wait_for_fresh()
+        try:
+            self.node.trigger_configure()
+            self.call(SetBool, 'oxygen/enable', SetBool.Request(data=True))
+            self.node.trigger_activate()
+            self.wait_for_fresh()
+        except BaseException:
+            self.close()  # or its threads keep the process
+            raise
 
     def wait_for_fresh(self) -> None:
         """Spin until targets are no longer held."""
         self.wait_for(lambda: bool(self.targets) and not self.targets[-1].held, 'a fresh target')
+
+    def wait_for_fresh_after(self, number: int) -> None:
+        """Spin until one of the targets from this one on is not held."""
+        self.wait_for(lambda: any(not target.held for target in self.targets[number:]),
+                      'a fresh target')
 
     def wait_for_hold(self, *reasons: str) -> None:
         """Spin until the node holds for one of these reasons."""

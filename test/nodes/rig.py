@@ -3,11 +3,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+import fcntl
 import os
 from pathlib import Path
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from typing import Any
 
@@ -28,7 +30,24 @@ ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 20.0  # discovery of a service in a fresh process may take 4 s
 CAMERAS = ('camera_0', 'camera_1')
 JOINTS = ('shoulder', 'elbow', 'gripper')
-DOMAIN = 101 + os.getpid() % 100
+
+
+def _own_domain() -> tuple[int, Any]:
+    """Return a domain that no other test run on this machine has, and what keeps it so."""
+    first = os.getpid() % 100
+    for number in range(100):
+        domain = 101 + (first + number) % 100
+        lock = (Path(tempfile.gettempdir()) / f'oxygen_test_domain_{domain}').open('a')
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.close()
+            continue
+        return domain, lock
+    raise RuntimeError('all domains of the tests are taken')
+
+
+DOMAIN, _LOCK = _own_domain()
 
 
 class Conversation:

@@ -1,27 +1,167 @@
-"""Lost sensors: each ends in a hold that says why, and in recovery by itself."""
+"""Lost sensors: each ends in a hold within its bound that says why, and in recovery by itself."""
 from __future__ import annotations
+
+import signal
+import threading
+import time
 
 import pytest
 
 pytest.importorskip('rclpy', reason='the node is a ROS node')
-from armed_rig import armed_rig
-from rig import CAMERAS
+from armed_rig import armed_rig, deadline_ns
+from builtin_interfaces.msg import Time
+from rclpy.clock import Clock
+from rclpy.clock_type import ClockType
+from rclpy.parameter import Parameter
+from rclpy.qos import QoSProfile
+from rig import CAMERAS, JOINTS, NodeProcess
+from rosgraph_msgs.msg import Clock as ClockMessage
+from sensor_msgs.msg import JointState
+
+SECOND = 1_000_000_000
+LIMITS = {'sensors__camera_max_age_s': [0.5], 'sensors__state_max_age_s': 0.5,
+          'sensors__frozen_after_s': 1.0, 'max_observation_age_ms': 400.0}
+NO_VIEW = ('stale_observation', 'chunk_exhausted')
 
 
 @pytest.fixture
 def rig():
-    """Return a rig whose node takes sensors for lost after 0.5 s."""
-    with armed_rig(sensors__camera_max_age_s=[0.5], sensors__state_max_age_s=0.5) as rig:
+    """Return a rig whose node takes sensors for lost soon."""
+    with armed_rig(**LIMITS) as rig:
         yield rig
 
 
-@pytest.mark.parametrize(('lost', 'reasons'), [
-    (CAMERAS[1], ('stale_observation', 'chunk_exhausted')),
-    ('joint_states', ('stale_state', 'chunk_exhausted'))])
-def test_a_lost_sensor_ends_in_a_hold_of_the_last_target_and_recovers(rig, lost, reasons):
-    rig.robot.paused.add(lost)
-    rig.wait_for_hold(*reasons)
-    rig.spin_for(0.1)
+def newest_fresh_ns(rig):
+    """Return the deadline of the newest target that was not held (ROS time)."""
+    return max(deadline_ns(target) for target in rig.targets if not target.held)
+
+
+@pytest.mark.parametrize('camera', CAMERAS)
+def test_each_lost_camera_ends_in_a_hold_of_the_last_target_and_recovers(rig, camera):
+    rig.robot.paused.add(camera)
+    rig.wait_for_hold(*NO_VIEW)
+    rig.wait_for_status(f'camera {camera}', lambda status: 's old' in status.message)
     assert rig.sent[-1].points[0].positions == rig.sent[-2].points[0].positions
+    # Its last image, for as long as it may be used, then the observation made of it.
+    assert newest_fresh_ns(rig) - rig.robot.newest_ns[camera] <= 0.9 * SECOND
     rig.robot.paused.clear()
     rig.wait_for_fresh()
+
+
+def test_lost_joint_states_end_in_a_hold_and_recover(rig):
+    rig.robot.paused.add('joint_states')
+    rig.wait_for_hold('stale_state')
+    rig.wait_for_status('joint states', lambda status: 'newest joint state is' in status.message)
+    assert newest_fresh_ns(rig) - rig.robot.newest_ns['joint_states'] <= 0.5 * SECOND
+    rig.robot.paused.clear()
+    rig.wait_for_fresh()
+
+
+@pytest.mark.parametrize('camera', CAMERAS)
+def test_each_camera_whose_pixels_stand_still_ends_in_a_hold_and_recovers(rig, camera):
+    before_ns = rig.robot.newest_ns[camera]
+    rig.robot.frozen.add(camera)
+    rig.wait_for_hold(*NO_VIEW)
+    rig.wait_for_status(f'camera {camera}', lambda status: 'frozen' in status.message)
+    # The last picture that moved, the first that did not, the limit, its observation; and a
+    # second for images that the transport may lose.
+    assert newest_fresh_ns(rig) - before_ns <= (0.1 + 1.0 + 0.4 + 1.0) * SECOND
+    rig.robot.frozen.clear()
+    rig.wait_for_fresh()
+
+
+def test_a_stopped_camera_process_ends_in_a_hold_and_recovers_when_it_goes_on():
+    cameras = ['left', 'right']
+    source = NodeProcess(
+        '-m', 'oxygen_ros.nodes.sources.camera_source', '--ros-args', '-r',
+        'joint_states:=unused', cameras=f'[{",".join(cameras)}]', width='64', height='48',
+        joints=None, autostart=None)
+    try:
+        with armed_rig(cameras=cameras, **LIMITS) as rig:
+            source.signal(signal.SIGSTOP)
+            stopped_ns = rig.robot.get_clock().now().nanoseconds
+            rig.wait_for_hold(*NO_VIEW)
+            assert newest_fresh_ns(rig) - stopped_ns <= 0.9 * SECOND
+            source.signal(signal.SIGCONT)
+            rig.wait_for_fresh()
+            assert not rig.node.faults.counts
+    finally:
+        source.close()
+
+
+def test_a_jump_of_the_clock_either_way_ends_in_a_hold_and_in_recovery():
+    with armed_rig(use_sim_time=True, **LIMITS) as rig:
+        offset_ns = [1000 * SECOND - time.monotonic_ns()]
+        clock = rig.client.create_publisher(ClockMessage, '/clock', QoSProfile(depth=1))
+
+        def tick():
+            now_s, now_ns = divmod(time.monotonic_ns() + offset_ns[0], SECOND)
+            clock.publish(ClockMessage(clock=Time(sec=now_s, nanosec=now_ns)))
+
+        rig.client.create_timer(0.02, tick, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        rig.robot.set_parameters([Parameter('use_sim_time', value=True)])
+        rig.wait_for(lambda: abs(rig.robot.newest_ns['joint_states'] - 1000 * SECOND)
+                     < 100 * SECOND, 'a robot on simulated time')
+        for jump_s in (-500, 300):
+            rig.wait_for_fresh()
+            epoch, before = rig.node.runtime.buffer.epoch, len(rig.targets)
+            offset_ns[0] += jump_s * SECOND
+            rig.wait_for(lambda epoch=epoch: rig.node.runtime.buffer.epoch > epoch, 'a reset')
+            rig.wait_for(lambda before=before: any(
+                target.hold_reason in ('no_chunk', 'no_state') for target in rig.targets[before:]),
+                'a hold')
+        rig.wait_for_fresh()
+        assert not rig.node.faults.counts
+
+
+def test_another_size_is_named_what_was_computed_is_dropped_and_targets_go_on(rig, monkeypatch):
+    engine, resets = rig.node.runtime.engine, []
+    reset = engine.reset_observations
+    monkeypatch.setattr(engine, 'reset_observations', lambda: (resets.append(1), reset())[1])
+    rig.robot.size = (48, 64)
+    rig.wait_for_status(f'camera {CAMERAS[0]}', lambda status: (
+        'size changed from 64x48 to 48x64, turned' in status.message))
+    assert resets
+    rig.wait_for_fresh()
+
+
+def test_what_is_measured_before_an_activation_is_known_after_it(rig):
+    rig.node.trigger_deactivate()
+    rig.spin_for(0.5)
+    before = len(rig.targets)
+    rig.node.trigger_activate()
+    rig.wait_for_fresh_after(before)
+    assert 'no_state' not in {target.hold_reason for target in rig.targets[before:]}
+
+
+def test_a_thousand_joint_states_a_second_starve_nobody(rig):
+    rig.robot.paused.add('joint_states')
+    publisher = rig.foreign(JointState, 'joint_states', QoSProfile(depth=1))
+    message = JointState(name=list(reversed(JOINTS)), position=[0.1] * len(JOINTS),
+                         velocity=[float('nan')] * len(JOINTS))
+    stop = threading.Event()
+
+    def flood():
+        due_s = time.monotonic()
+        while not stop.is_set():
+            publisher.publish(message)
+            due_s += 0.001
+            time.sleep(max(0.0, due_s - time.monotonic()))
+
+    rig.wait_for_hold('stale_state')
+    thread = threading.Thread(target=flood)
+    thread.start()
+    try:
+        rig.wait_for_fresh()
+        counts = rig.node._plane._inputs.joints.counts
+        images = rig.node.runtime.sensors.num_frames
+        received, seen, before = counts.received, dict(images), len(rig.targets)
+        rig.wait_for(lambda: counts.received >= received + 1000, 'a thousand states')
+        rig.wait_for(lambda: all(images[camera] > seen[camera] + 5 for camera in CAMERAS),
+                     'images beside them')
+        rig.wait_for(lambda: any(not target.held for target in rig.targets[before + 20:]),
+                     'targets beside them')
+    finally:
+        stop.set()
+        thread.join()
+    assert not counts.refused and not rig.node.faults.counts
