@@ -58,6 +58,10 @@ class Bag:
             else:
                 others.add(form)
         names = {name: remap.get(name, name) for name, _ in counts}
+        absent = [name for name in remap if name not in names]
+        if absent:
+            raise BagError(path, f'a topic {absent[0]} to take for another',
+                           ', '.join(sorted(names)) or 'no topics')
         if len(set(names.values())) < len(names):
             raise BagError(path, 'a remapping that keeps topics apart', dict(remap))
         self._recorded_as = {new: name for name, new in names.items()}

@@ -59,6 +59,7 @@ def test_record_compare_and_summary(tmp_path, capsys):
     (['--deterministic', '--ask', 'soon:what'], '--ask: expected TIME:TEXT'),
     (['--deterministic', '--remap', '/a'], '--remap: expected A:=B'),
     (['--deterministic', '--remap', '/left/image_raw:=/chatter'], 'keeps topics apart'),
+    (['--remap', '/top:=/left'], 'expected a topic /top to take for another, got /chatter'),
     (['--deterministic', '--set', 'model.seeds=1'], 'model.seeds: expected the name of a param'),
     (['--deterministic', '--set', 'model.seed=one'], 'model.seed: expected a integer'),
     (['--deterministic', '--set', 'kv.block_size=0'], 'kv.block_size: expected'),
