@@ -1,4 +1,4 @@
-"""What no source of the package may do: run text as code, load code from data, wait in a callback."""
+"""What no source may do: run text as code, load code from data, wait in a callback."""
 import ast
 from pathlib import Path
 
