@@ -64,14 +64,14 @@ def test_the_course_keeps_the_peak_of_each_stretch(model):
 class _Publisher:
     """A node that publishes reports until it is told to end."""
 
-    def __init__(self):
+    def __init__(self, topic=TOPIC):
         from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 
         from oxygen_ros.msg import LatencyReport
         self.context = rclpy.Context()
         rclpy.init(args=[], context=self.context)
         self.node = rclpy.create_node('monitor_test', context=self.context)
-        self.reports = self.node.create_publisher(LatencyReport, TOPIC, 10)
+        self.reports = self.node.create_publisher(LatencyReport, topic, 10)
         self.diagnostics = self.node.create_publisher(DiagnosticArray, '/diagnostics', 10)
         self.report = LatencyReport(jitter_sd_ms=0.125, ticks=50.0)
         self.array = DiagnosticArray(status=[
@@ -101,7 +101,9 @@ def publisher():
     made.close()
 
 
-def test_reports_reach_the_widget_on_its_own_thread(publisher):
+@pytest.fixture
+def watch():
+    """Return a function that joins a widget to a publisher's topic; yields it fed."""
     os.environ['QT_QPA_PLATFORM'] = 'offscreen'
     pytest.importorskip('PyQt5.QtWidgets', reason='needs PyQt5 (extra `monitor`)')
     from rclpy.executors import SingleThreadedExecutor
@@ -110,8 +112,10 @@ def test_reports_reach_the_widget_on_its_own_thread(publisher):
     from oxygen_ros.rqt.latency_widget import LatencyWidget
     from oxygen_ros.rqt.qt import QtWidgets
     application = QtWidgets.QApplication.instance() or QtWidgets.QApplication(['test'])
-    executor = SingleThreadedExecutor(context=publisher.context)
-    node = rclpy.create_node('monitor_listener', context=publisher.context)
+    context = rclpy.Context()
+    rclpy.init(args=[], context=context)
+    executor = SingleThreadedExecutor(context=context)
+    node = rclpy.create_node('monitor_listener', context=context)
     executor.add_node(node)
     widget = LatencyWidget()
     threads = set()
@@ -120,20 +124,43 @@ def test_reports_reach_the_widget_on_its_own_thread(publisher):
     joined = WidgetFeed(node, widget)
     spinner = threading.Thread(target=executor.spin, daemon=True)
     spinner.start()
-    end_s = time.monotonic() + 20.0
-    while not (len(widget.model.history) > 3 and widget.model.view().cameras):
-        application.processEvents()
-        assert time.monotonic() < end_s, 'no report came'
-        time.sleep(0.01)
-    assert widget.model.view().rows[-1][FIELDS.index('jitter_sd_ms')] == 0.125
-    assert {name: ages_ms[-1] for name, (_, ages_ms) in widget.model.view().cameras.items()} == {
-        'front': pytest.approx(31.0)}
-    assert threads == {threading.get_ident()}
+
+    def wait_for(condition):
+        end_s = time.monotonic() + 20.0
+        while not condition():
+            application.processEvents()
+            assert time.monotonic() < end_s, 'waited 20 s'
+            time.sleep(0.01)
+
+    yield widget, threads, wait_for
     widget.stop()
     joined.close()
     executor.shutdown()
     spinner.join(5.0)
     node.destroy_node()
+    context.try_shutdown()
+
+
+def test_reports_reach_the_widget_on_its_own_thread(publisher, watch):
+    widget, threads, wait_for = watch
+    wait_for(lambda: len(widget.model.history) > 3 and widget.model.view().cameras)
+    assert widget.model.view().rows[-1][FIELDS.index('jitter_sd_ms')] == 0.125
+    assert {name: ages_ms[-1] for name, (_, ages_ms) in widget.model.view().cameras.items()} == {
+        'front': pytest.approx(31.0)}
+    assert threads == {threading.get_ident()}
+
+
+@pytest.mark.slow
+def test_a_node_that_ends_shows_as_stale_within_five_seconds(watch):
+    widget, _, wait_for = watch
+    ends = _Publisher('/ends/latency')
+    widget.set_topic('/ends/latency')
+    try:
+        wait_for(lambda: 'live' in widget.toolbar.feed.text())
+    finally:
+        ends.close()
+    wait_for(lambda: 'stale' in widget.toolbar.feed.text())
+    assert widget.model.history.silence_s() < 5.0
 
 
 def _noting(threads, function):
