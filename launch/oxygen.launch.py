@@ -30,6 +30,8 @@ ARGUMENTS = (
      '<name>/image_raw'),
     ('tick', 'own', "Where the tick runs, whatever the parameter files say: in the node's own "
      'process, or separate, in one that outlives it'),
+    ('dry_run', 'false', 'Run all of it, show ~/target, and send nothing to the actuators; false: '
+     'as the parameter files say'),
     ('use_sim_time', 'false', 'Take ROS time from /clock'),
     ('autostart', 'true', 'Configure and activate at the start; the node still starts disarmed'),
     ('log_level', 'info', 'Lowest level that is logged: debug, info, warn, error or fatal'),
@@ -48,6 +50,8 @@ def make_nodes(context: Any) -> list[Any]:
                  'use_sim_time': arguments.boolean(given, 'use_sim_time'),
                  'tick.process': tick, 'engine_node': given['node_name'],
                  **arguments.model_overrides(given)}
+    if arguments.boolean(given, 'dry_run'):
+        overrides['actuation.dry_run'] = True
     cameras, remappings = arguments.cameras(given['cameras'])
     share = FindPackageShare('oxygen_ros').perform(context)
     files = arguments.parameter_files(share, given['robot'], given['params_file'])

@@ -34,23 +34,28 @@ def make_nodes(context: Any) -> list[Any]:
     given = context.launch_configurations
     with open_bag(given['bag']) as bag:
         layout = discover(bag)
-    overrides = {'autostart': True, 'cameras': list(layout.cameras),
-                 'joints': list(layout.joint_names),
+    overrides = {'autostart': True, 'joints': list(layout.joint_names),
                  'max_observation_age_ms': arguments.number(given, 'max_observation_age_ms', 1.0),
                  **arguments.model_overrides(given)}
     share = FindPackageShare('oxygen_ros').perform(context)
     files = arguments.parameter_files(share, given['robot'], given['params_file'])
+    overrides.update(arguments.camera_overrides(list(layout.cameras), files))
     level = ['--log-level', given['log_level']]
     player = Node(
         package='oxygen_ros', executable='bag_player', namespace=given['namespace'],
         name='bag_player', output='screen', ros_arguments=level,
-        parameters=[{'bag': given['bag'], 'loop': arguments.boolean(given, 'loop')}])
+        # Or the node would miss the beginning while it loads its model.
+        parameters=[{'bag': given['bag'], 'loop': arguments.boolean(given, 'loop'),
+                     'wait_for_listeners': True}])
     node = LifecycleNode(
         package='oxygen_ros', executable='oxygen_node', namespace=given['namespace'],
         name='oxygen', output='screen', ros_arguments=level, parameters=[*files, overrides])
-    at_the_end = RegisterEventHandler(OnProcessExit(
-        target_action=player, on_exit=[EmitEvent(event=Shutdown(reason='the recording ended'))]))
-    return [node, player, at_the_end]
+    def end(event: Any, context: Any) -> list[Any]:
+        return [] if context.is_shutdown else [
+            EmitEvent(event=Shutdown(reason=f'{event.action.name} ended'))]
+
+    return [*(RegisterEventHandler(OnProcessExit(target_action=process, on_exit=end))
+              for process in (player, node)), node, player]
 
 
 def generate_launch_description() -> LaunchDescription:

@@ -74,7 +74,7 @@ class Robot:
         self.rig.wait_for(lambda: sum(not target.armed for target in self.targets[start:]) > 10,
                           'targets that are not sent')
 
-    def commands_after(self, action, num_commands=40):
+    def commands_after(self, action, num_commands=20):
         """Return what is sent after an action, until there is enough of it."""
         start = len(self.sent)
         action()

@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 pytest.importorskip('launch_ros', reason='launch_ros is absent: ROS ships it, PyPI does not')
+from rcl_interfaces.srv import GetParameters
 from rig import DOMAIN, Rig
 from robot_source import RobotSource
 from std_srvs.srv import SetBool
@@ -121,14 +122,14 @@ def test_in_a_namespace_with_remapped_cameras_and_a_params_file_it_moves_and_sto
         rig.wait_for(lambda: targets[-1].armed and not targets[-1].held, 'fresh targets', 40.0)
         assert targets[-1].joint_names == ['shoulder', 'elbow', 'gripper']
         status, output = started.interrupt()
-        rig.spin_for(0.3)
+        rig.wait_for(lambda: targets[-1].hold_reason == 'shutdown', 'the last target')
     finally:
         rig.executor.remove_node(robot)
         robot.destroy_node()
     assert_clean(status, output)
     assert '[INFO] [' not in output.replace('[INFO] [launch', '').replace(
         '[INFO] [oxygen_node-1]: process', ''), output
-    assert (targets[-1].armed, targets[-1].hold_reason) == (True, 'shutdown')
+    assert targets[-1].armed
 
 
 def test_after_a_kill_the_node_comes_back_disarmed_and_no_more_often_than_told(rig, launch):
@@ -147,6 +148,19 @@ def test_after_a_kill_the_node_comes_back_disarmed_and_no_more_often_than_told(r
     os.kill(started.pids('oxygen_node')[0], signal.SIGKILL)
     rig.wait_for(lambda: started.has_ended, 'the end of launch')
     assert started.output().count('process started with pid') == 2
+
+
+def test_a_dry_run_on_simulated_time_has_no_command_topic(rig, launch):
+    rig.listen(Target, 'oxygen/target')
+    targets = rig.received['oxygen/target']
+    started = launch('oxygen.launch.py', robot='franka_fr3', dry_run='true', use_sim_time='true')
+    rig.wait_for(lambda: bool(targets), 'the tick', 40.0)
+    reply = rig.call(GetParameters, 'oxygen/get_parameters', GetParameters.Request(
+        names=['use_sim_time', 'actuation.dry_run', 'cameras']))
+    assert [value.bool_value for value in reply.values[:2]] == [True, True]
+    assert reply.values[2].string_array_value == ['exterior', 'wrist']
+    assert rig.client.count_publishers('fr3_arm_controller/joint_trajectory') == 0
+    assert_clean(*started.interrupt())
 
 
 def test_by_default_a_killed_node_stays_down(rig, launch):
@@ -191,6 +205,14 @@ def test_a_recording_is_played_to_its_end(rig, launch, tmp_path):
     rig.wait_for(lambda: started.has_ended, 'the end of the recording', 90.0)
     assert rig.received['oxygen/action_chunk'] and rig.received['oxygen/target']
     assert_clean(0, started.output())
+
+
+def test_a_recording_is_not_played_to_a_node_that_does_not_come_up(launch, tmp_path):
+    bag = make_bag(tmp_path / 'bag', Plan(num_frames=8))
+    started = launch('replay.launch.py', bag=bag, model='gpt')
+    output = started.output()
+    assert 'model.name: expected one of tiny' in output
+    assert output.count('process has finished cleanly') == 1  # the player, which was told to end
 
 
 @pytest.mark.parametrize(('arguments', 'message'), [

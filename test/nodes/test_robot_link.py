@@ -42,7 +42,8 @@ def start():
     nodes = []
 
     def start_node(kind=OxygenNode, **parameters):
-        node = kind(context=rig.context, parameter_overrides=overrides(**parameters))
+        node = kind(context=rig.context, parameter_overrides=overrides(
+            diagnostics__rate_hz=10.0, **parameters))
         nodes.append(node)
         rig.executor.add_node(node)
         assert node.trigger_configure().name == 'SUCCESS'

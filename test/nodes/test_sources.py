@@ -110,6 +110,23 @@ WRONG_STARTS = [
 ]
 
 
+def test_a_recording_may_wait_until_all_of_it_is_heard(start, tmp_path):
+    bag = make_bag(tmp_path / 'bag', Plan(num_frames=6))
+    topics = dict(TOPICS)
+    late = {'left/image_raw': topics.pop('left/image_raw')}
+    source, early = start('bag_player', {'bag': bag, 'wait_for_listeners': 'true'}, topics)
+    early.wait_for(lambda received: early._node.count_publishers('joint_states'))
+    early.spin_for(0.5)
+    assert not any(early.received.values()) and source.process.poll() is None
+    listener = Listener(late)
+    try:
+        listener.wait_for(lambda received: len(received['left/image_raw']) == 6)
+    finally:
+        listener.close()
+    (_, first), *_ = listener.received['left/image_raw']
+    assert bytes(first.data) == picture(0).tobytes()
+
+
 def test_a_wrong_start_ends_in_one_line_and_a_status():
     started = [Source(module, parameters) for module, parameters, _ in WRONG_STARTS]
     for source, (module, _, line) in zip(started, WRONG_STARTS):

@@ -39,12 +39,15 @@ PARAMETERS = (
     ParameterSpec('loop', False, 'Play it again and again'),
     ParameterSpec('start_offset', 0.0, 'Where in the recording to begin', 's', 0.0, 1e6),
     ParameterSpec('remap', [''], 'Recorded topics taken for others, each as /recorded:=/other'),
+    ParameterSpec('wait_for_listeners', False,
+                  'Begin only when every topic that is played has a subscriber'),
     ParameterSpec('clock_hz', 0.0,
                   'How often /clock has the time of the recording, which header stamps then keep; '
                   '0: never, stamps are moved to now', 'Hz', 0.0, 1000.0),
 )
 
 _MAX_PAUSE_S = 1.0  # between the end of a run and the next
+_LISTENERS_PERIOD_S = 0.05
 
 
 class BagPlayer(Node):
@@ -86,6 +89,11 @@ class BagPlayer(Node):
         if layout.ignored:
             self.get_logger().info(f'not played: {", ".join(sorted(layout.ignored))}')
         self._pace = PlayClock(self._rate)
+        if settings['wait_for_listeners']:
+            self._pace.pause(True)
+            self._start_timer = self.create_timer(
+                _LISTENERS_PERIOD_S, self._begin_when_heard,
+                clock=Clock(clock_type=ClockType.STEADY_TIME))
         self.create_service(SetBool, '~/pause', self._on_pause)
         if self._has_clock:
             self._publish_time_at(settings['clock_hz'])
@@ -99,6 +107,11 @@ class BagPlayer(Node):
             self._thread.join()
             self._bag.close()
         super().destroy_node()
+
+    def _begin_when_heard(self) -> None:
+        if all(publisher.get_subscription_count() for publisher in self._played.values()):
+            self._pace.pause(False)
+            self._start_timer.cancel()
 
     def _make_publisher(self, layout: BagLayout, topic: str) -> Publisher[Any]:
         name = layout.topics[topic]
