@@ -48,6 +48,7 @@ PARAMETERS = (
 
 _MAX_PAUSE_S = 1.0  # between the end of a run and the next
 _LISTENERS_PERIOD_S = 0.05
+_NUM_HEARD = 6  # looks that find a subscriber on every topic, before it begins
 
 
 class BagPlayer(Node):
@@ -91,6 +92,7 @@ class BagPlayer(Node):
         self._pace = PlayClock(self._rate)
         if settings['wait_for_listeners']:
             self._pace.pause(True)
+            self._num_heard = 0
             self._start_timer = self.create_timer(
                 _LISTENERS_PERIOD_S, self._begin_when_heard,
                 clock=Clock(clock_type=ClockType.STEADY_TIME))
@@ -110,6 +112,9 @@ class BagPlayer(Node):
 
     def _begin_when_heard(self) -> None:
         if all(publisher.get_subscription_count() for publisher in self._played.values()):
+            self._num_heard += 1
+        # A subscriber is known here before it knows of the publisher, and would miss the first.
+        if self._num_heard == _NUM_HEARD:
             self._pace.pause(False)
             self._start_timer.cancel()
 
