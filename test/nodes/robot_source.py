@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
+from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.qos import qos_profile_sensor_data, QoSProfile
 from sensor_msgs.msg import Image, JointState
@@ -15,7 +16,8 @@ from sensor_msgs.msg import Image, JointState
 class RobotSource(Node):
     """Publishes noise images and slowly moving joints, at times of the steady clock.
 
-    `paused` topics give nothing, cameras that are `frozen` the same pixels with fresh stamps.
+    `paused` topics give nothing, cameras that are `frozen` the same pixels with fresh stamps,
+    those that lag stamps of before.
     """
 
     def __init__(self, cameras: Sequence[str], joints: Sequence[str], *, camera_hz: float = 15.0,
@@ -30,6 +32,7 @@ class RobotSource(Node):
         self._num_states = 0
         self.paused: set[str] = set()
         self.frozen: set[str] = set()
+        self.lag_ns: dict[str, int] = {}  # by camera
         self.size = (64, 48)  # width and height of the images (px)
         self.newest_ns: dict[str, int] = {}  # stamp of the newest message, by camera or topic
         steady = Clock(clock_type=ClockType.STEADY_TIME)  # one of ROS may stand still
@@ -46,7 +49,8 @@ class RobotSource(Node):
                 if camera in self.frozen:
                     pixels[:] = 99
                 message = Image(height=height, width=width, encoding='rgb8', step=width * 3)
-                message.header.stamp = now.to_msg()
+                lag = Duration(nanoseconds=self.lag_ns.get(camera, 0))
+                message.header.stamp = (now - lag).to_msg()
                 self.newest_ns[camera] = now.nanoseconds
                 message.data = array('B', pixels.tobytes())
                 publisher.publish(message)

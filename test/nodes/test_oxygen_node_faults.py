@@ -70,6 +70,16 @@ def test_each_camera_whose_pixels_stand_still_ends_in_a_hold_and_recovers(rig, c
     rig.wait_for_fresh()
 
 
+def test_a_camera_too_far_behind_the_others_ends_in_a_hold_names_it_and_recovers():
+    with armed_rig(sensors__max_skew_s=0.15, **LIMITS) as rig:
+        rig.robot.lag_ns[CAMERAS[1]] = 300_000_000
+        rig.wait_for_hold(*NO_VIEW)
+        rig.wait_for_status('engine', lambda status: (
+            f'{CAMERAS[1]} is 0.3' in status.message and f'behind {CAMERAS[0]}' in status.message))
+        rig.robot.lag_ns.clear()
+        rig.wait_for_fresh()
+
+
 def test_a_stopped_camera_process_ends_in_a_hold_and_recovers_when_it_goes_on():
     cameras = ['left', 'right']
     source = NodeProcess(
