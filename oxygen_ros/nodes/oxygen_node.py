@@ -162,6 +162,12 @@ class OxygenNode(LifecycleNode):
         self._plane = None
         gc.collect()  # the KV cache is part of reference cycles, and should not wait for chance
 
+    def destroy_node(self) -> None:
+        """Hold, stop and free in any state: a tick must not outlive its node."""
+        self._stop(hold_reasons.SHUTDOWN, _SHUTDOWN_TIMEOUT_S)
+        self._destroy_plane()
+        super().destroy_node()
+
     # Events.
 
     def _wake(self) -> None:

@@ -20,6 +20,7 @@ from oxygen_ros.srv import GetMemoryReport
 
 SUCCESS, ERROR = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.ERROR
 MIB = 1 << 20
+THREADS = ('oxygen_engine', 'oxygen_tick', 'oxygen_ingest')
 
 POSSIBLE = {
     State.PRIMARY_STATE_UNCONFIGURED: {
@@ -89,8 +90,19 @@ def test_shutdown_from_each_state_frees_all_and_the_node_still_answers(rig, stat
     assert state_of(rig) == State.PRIMARY_STATE_FINALIZED
     response = rig.call(SetBool, 'oxygen/enable', SetBool.Request(data=True))
     assert not response.success and response.message.startswith('expected')
-    assert not any(thread.name in ('oxygen_engine', 'oxygen_tick', 'oxygen_ingest')
-                   for thread in threading.enumerate())
+    assert not any(thread.name in THREADS for thread in threading.enumerate())
+
+
+def test_a_node_that_is_destroyed_while_active_holds_and_leaves_no_thread(rig):
+    node = OxygenNode('other', context=rig.context, parameter_overrides=overrides())
+    rig.listen(Target, 'other/target')
+    targets = rig.received['other/target']
+    bring_to(node, State.PRIMARY_STATE_ACTIVE)
+    rig.wait_for(lambda: bool(targets), 'a target')
+    node.destroy_node()
+    rig.wait_for(lambda: targets[-1].hold_reason == 'shutdown', 'the last hold')
+    assert not any(thread.name in THREADS for thread in threading.enumerate())
+    assert not node.faults.counts
 
 
 def fail(*args, **kwargs):
