@@ -86,10 +86,12 @@ def test_ticks_chunks_and_observations_count_from_each_activation(rig, make_node
     for _ in range(2):
         targets.clear()
         node.trigger_activate()
-        rig.wait_for(lambda: len(targets) > 10 and bool(targets[-1].chunk_ids), 'fresh targets')
+        rig.wait_for(lambda: bool(targets) and targets[-1].tick > 80
+                     and max(targets[-1].chunk_ids, default=0) > 40, 'fresh targets')
         node.trigger_deactivate()
-        assert targets[0].tick < 10
-        assert next(target for target in targets if target.chunk_ids).chunk_ids[0] < 10
+        # Well below what the time before it came to; a busy machine loses the first ones.
+        assert targets[0].tick < 40
+        assert next(target for target in targets if target.chunk_ids).chunk_ids[0] < 20
         rig.spin_for(0.1)
         targets.clear()
 
