@@ -96,6 +96,30 @@ def test_a_recording_ends_as_documented_and_its_fault_is_named(shared, name):
         assert targets[-1].hold_reason == row.ends_in
 
 
+def stamps_of(path, camera):
+    """Return the stamps of a camera's images and their bytes, in order."""
+    with open_bag(path) as bag:
+        [topic] = [found.topic for found in discover(bag).camera_topics if found.camera == camera]
+        images = [bag.deserialize(message) for message in bag.messages({topic})]
+    return [(image.header.stamp.sec * 10**9 + image.header.stamp.nanosec, bytes(image.data))
+            for image in images]
+
+
+@pytest.mark.parametrize(('name', 'camera', 'usable_s'), [
+    ('odd/cam1_stops_at_6s', 'camera_1', 1.0),  # sensors.camera_max_age_s
+    ('odd/cam0_frozen_pixels_fresh_stamps', 'camera_0', 2.0 + 0.2)])  # frozen_after_s, a period
+def test_the_hold_after_a_lost_camera_begins_within_its_bound(shared, name, camera, usable_s):
+    path = shared / 'data' / 'bags' / name
+    images = stamps_of(path, camera)
+    last_ns = next(stamp_ns for stamp_ns, data in images if data == images[-1][1])
+    with open_bag(path) as bag:
+        targets, _ = play(bag, OUTCOMES[name])
+    fresh_ns = max(target.header.stamp.sec * 10**9 + target.header.stamp.nanosec
+                   for target in targets if not target.held)
+    max_observation_age_s = PARAMETERS['max_observation_age_ms'] * 1e-3
+    assert 0.0 < (fresh_ns - last_ns) * 1e-9 <= usable_s + max_observation_age_s
+
+
 def test_every_recording_of_the_shared_data_is_in_the_table(shared):
     folders = {f'{path.parent.name}/{path.name}' for path in (shared / 'data' / 'bags').glob('*/*')
                if path.is_dir()}

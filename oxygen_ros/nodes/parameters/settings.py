@@ -145,9 +145,13 @@ def _runtime(reader: Mapping[str, Any], num_joints: int) -> RuntimeConfig:
 
 
 def _sensors(reader: Mapping[str, Any]) -> SensorConfig:
+    cameras, ages_s = names(reader, 'cameras'), tuple(reader['sensors.camera_max_age_s'])
+    if len(ages_s) not in (1, len(cameras)):
+        raise ParameterError(f'sensors.camera_max_age_s: expected 1 or {len(cameras)} values, one '
+                             f'for each of the cameras, got {len(ages_s)}')
     return SensorConfig(
-        cameras=names(reader, 'cameras'), optional_cameras=names(reader, 'optional_cameras'),
-        camera_max_age_s=tuple(reader['sensors.camera_max_age_s']),
+        cameras=cameras, optional_cameras=names(reader, 'optional_cameras'),
+        camera_max_age_s=ages_s,
         state_max_age_s=reader['sensors.state_max_age_s'],
         assembly_wait_s=reader['sensors.assembly_wait_s'],
         max_skew_s=reader['sensors.max_skew_s'])
