@@ -13,13 +13,15 @@ import pytest
 
 pytest.importorskip('rclpy', reason='the nodes are ROS nodes')
 from diagnostic_msgs.msg import DiagnosticArray
-from rig import NodeProcess, Rig
+from rclpy.parameter import Parameter
+from rig import JOINTS, NodeProcess, Rig
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from oxygen_ros.memory.audit_chain import segment_paths
 from oxygen_ros.memory.audit_records import find_records
 from oxygen_ros.msg import ActionChunk, LatencyReport, Target
+from oxygen_ros.nodes.tick_node import TickNode
 
 HOGGED_NODE = str(Path(__file__).with_name('hogged_node.py'))
 TICK = ('-m', 'oxygen_ros.nodes.tick_node')
@@ -228,3 +230,22 @@ def test_the_process_loads_neither_torch_nor_the_engine():
     output = subprocess.run([sys.executable, '-c', code], check=True, capture_output=True,
                             text=True, timeout=60.0).stdout
     assert output.strip() == '[]'
+
+
+def test_joints_that_are_measured_before_the_tick_is_activated_are_known_at_once():
+    rig = Rig()
+    node = TickNode(context=rig.context, parameter_overrides=[Parameter('joints', value=JOINTS)])
+    rig.executor.add_node(node)
+    rig.listen(Target, 'oxygen/target')
+    try:
+        node.trigger_configure()
+        rig.wait_for(lambda: node._plane._state is not None, 'joint states')
+        node.trigger_activate()
+        rig.wait_for(lambda: bool(rig.received['oxygen/target']), 'targets')
+        assert 'no_state' not in {
+            target.hold_reason for target in rig.received['oxygen/target']}
+    finally:
+        node.trigger_shutdown()
+        rig.executor.remove_node(node)
+        node.destroy_node()
+        rig.close()
