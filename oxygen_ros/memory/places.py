@@ -44,26 +44,29 @@ def nearest_places(connection: sqlite3.Connection, run: int, observation_id: int
     if asked is None:
         return []
     vector = _unit(np.frombuffer(asked['place'], dtype='<f4')[None])[0]
-    rows = connection.execute(
-        'SELECT id, run, observation_id, stamp_ns, place FROM observation '
+    cursor = connection.cursor()
+    cursor.row_factory = None  # plain tuples: there may be very many
+    rows = cursor.execute(
+        'SELECT id, place FROM observation '
         'WHERE length(place) = ? AND model_checksum = ? AND stamp_ns BETWEEN ? AND ? '
         'ORDER BY id DESC LIMIT ?',
         (len(asked['place']), asked['model_checksum'],
          -2**63 if start_ns is None else start_ns, 2**63 - 1 if end_ns is None else end_ns,
          _MAX_BYTES // len(asked['place'])))
-    return heapq.nlargest(num_places, _likest(rows, vector, num_places))
+    likest = heapq.nlargest(num_places, _likest(rows, vector, num_places))
+    return [NearPlace(similarity, row, *connection.execute(
+        'SELECT run, observation_id, stamp_ns FROM observation WHERE id = ?', (row,)).fetchone())
+        for similarity, row in likest]
 
 
-def _likest(rows: sqlite3.Cursor, vector: FloatArray, num_places: int) -> Iterator[NearPlace]:
+def _likest(rows: sqlite3.Cursor, vector: FloatArray,
+            num_places: int) -> Iterator[tuple[float, int]]:
     """Yield the likest of each batch; the others cannot be among the likest of all."""
     while batch := rows.fetchmany(_BATCH):
-        blobs = b''.join(row['place'] for row in batch)
-        places = np.frombuffer(blobs, dtype='<f4').reshape(len(batch), -1)
-        similarity = _unit(places) @ vector
+        ids, blobs = zip(*batch)
+        similarity = _unit(np.frombuffer(b''.join(blobs), '<f4').reshape(len(ids), -1)) @ vector
         for index in np.argsort(-similarity, kind='stable')[:num_places]:
-            row = batch[index]
-            yield NearPlace(float(similarity[index]), row['id'], row['run'],
-                            row['observation_id'], row['stamp_ns'])
+            yield float(similarity[index]), ids[index]
 
 
 def _unit(places: FloatArray) -> FloatArray:
