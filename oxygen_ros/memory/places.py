@@ -41,7 +41,7 @@ def nearest_places(connection: sqlite3.Connection, run: int, observation_id: int
     asked = connection.execute(
         'SELECT place, model_checksum FROM observation WHERE run = ? AND observation_id = ? '
         'AND place IS NOT NULL', (run, observation_id)).fetchone()
-    if asked is None:
+    if asked is None or not asked['place']:
         return []
     vector = _unit(np.frombuffer(asked['place'], dtype='<f4')[None])[0]
     cursor = connection.cursor()
@@ -54,9 +54,9 @@ def nearest_places(connection: sqlite3.Connection, run: int, observation_id: int
          -2**63 if start_ns is None else start_ns, 2**63 - 1 if end_ns is None else end_ns,
          _MAX_BYTES // len(asked['place'])))
     likest = heapq.nlargest(num_places, _likest(rows, vector, num_places))
-    return [NearPlace(similarity, row, *connection.execute(
-        'SELECT run, observation_id, stamp_ns FROM observation WHERE id = ?', (row,)).fetchone())
-        for similarity, row in likest]
+    return [NearPlace(similarity, row, *found) for similarity, row in likest
+            for found in connection.execute(  # none: retention has just let it go
+                'SELECT run, observation_id, stamp_ns FROM observation WHERE id = ?', (row,))]
 
 
 def _likest(rows: sqlite3.Cursor, vector: FloatArray,

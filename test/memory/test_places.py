@@ -101,6 +101,8 @@ def test_places_of_other_weights_or_sizes_are_not_compared(store: EpisodicStore,
 
 
 def test_a_place_of_zeros_is_like_nothing(store: EpisodicStore, reader: MemoryReader) -> None:
+    store.write([PlaceNote(provenance(31), np.zeros(0, np.float32))])
+    assert reader.nearest_places(store.run, 31) == []
     store.write([PlaceNote(provenance(30), np.zeros(3, np.float32))])
     assert {place.similarity for place in reader.nearest_places(store.run, 30)} == {0.0}
 
