@@ -49,7 +49,7 @@ class Fault:
 @pytest.fixture(scope='module')
 def rig():
     """Return a rig whose engine counts as stuck after 1 s."""
-    with armed_rig(engine__stuck_after_s=1.0) as rig:
+    with armed_rig(engine__stuck_after_s=1.0, diagnostics__rate_hz=5.0) as rig:
         yield rig
 
 
@@ -84,10 +84,9 @@ def assert_no_fresh_target_after(rig, start, began_ns, bound_ns):
 
 @pytest.mark.parametrize(('reason', 'how'), [
     ('refused_nonfinite', lambda true, action: np.full_like(true(action), np.nan)),
-    ('refused_nonfinite', lambda true, action: np.full_like(true(action), np.inf)),
     ('refused_length', lambda true, action: true(action)[:, :-1]),
     ('refused_length', lambda true, action: true(action)[:0]),
-], ids=['NaN', 'infinity', 'a joint too few', 'no steps'])
+], ids=['NaN', 'a joint too few', 'no steps'])
 def test_an_action_that_cannot_be_played_is_a_hold_from_the_next_tick_on(rig, spoil, reason, how):
     start = len(rig.targets)
     fault = spoil('finish_action', how)

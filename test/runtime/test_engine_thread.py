@@ -1,0 +1,115 @@
+"""The engine's thread with an engine that fails when told to."""
+import time
+
+import pytest
+
+from oxygen_ros.runtime import engine_thread
+from oxygen_ros.runtime.engine_thread import EngineThread
+
+TIMEOUT_S = 10.0
+
+
+class FakeEngine:
+    """Runs empty cycles; a cycle, and what follows a fault, can be made to fail."""
+
+    def __init__(self):
+        self.action = self
+        self.num_cycles = 0
+        self.num_stops = 0
+        self.works = True
+        self.is_sound = True
+
+    def align(self, start_ns):
+        pass
+
+    def interrupt(self):
+        pass
+
+    def deadline_ns(self, now_ns):
+        return now_ns + 1_000_000
+
+    def run_cycle(self, now_ns, deadline_ns):
+        self.num_cycles += 1
+        time.sleep(0.001)
+        if not self.works:
+            raise RuntimeError('broken on purpose')
+        return 1
+
+    def stop(self):
+        self.num_stops += 1
+
+    def check_integrity(self):
+        if not self.is_sound:
+            raise RuntimeError('a page too many')
+
+
+@pytest.fixture
+def engine():
+    return FakeEngine()
+
+
+@pytest.fixture
+def reports():
+    return []
+
+
+@pytest.fixture
+def thread(engine, reports, monkeypatch):
+    monkeypatch.setattr(engine_thread, '_RETRY_S', 0.05)
+    thread = EngineThread(engine, reports.append)
+    thread.start(time.monotonic_ns())
+    wait_for(lambda: engine.num_cycles > 2)
+    yield thread
+    assert thread.stop()
+
+
+def wait_for(condition):
+    deadline_s = time.monotonic() + TIMEOUT_S
+    while not condition():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.002)
+
+
+def test_a_few_faults_are_reported_and_the_engine_is_not_given_up(engine, thread, reports):
+    engine.works = False
+    wait_for(lambda: thread.num_faults >= 1)
+    engine.works = True
+    cycles = engine.num_cycles
+    wait_for(lambda: engine.num_cycles > cycles + 3)
+    assert thread.is_running and not thread.is_lost
+    assert len(reports) == thread.num_faults == engine.num_stops
+    assert 'broken on purpose' in reports[0]
+
+
+def test_many_faults_in_a_row_are_a_failure_that_ends_with_their_cause(engine, thread):
+    engine.works = False
+    wait_for(lambda: thread.failed)
+    assert not thread.is_running and not thread.is_lost
+    faults = thread.num_faults
+    wait_for(lambda: thread.num_faults > faults)  # it tries again
+    assert thread.failed
+    engine.works = True
+    wait_for(lambda: not thread.failed)
+    assert thread.is_running
+
+
+def test_an_engine_whose_memory_is_in_disorder_does_not_run_again_until_it_is_started(
+        engine, thread, reports):
+    engine.is_sound = engine.works = False
+    wait_for(lambda: thread.is_lost)
+    engine.works = True
+    cycles = engine.num_cycles
+    time.sleep(0.2)
+    assert thread.failed and engine.num_cycles == cycles and 'a page too many' in reports[-1]
+    assert thread.stop()
+    engine.is_sound = True
+    thread.start(time.monotonic_ns())
+    wait_for(lambda: engine.num_cycles > cycles)
+    assert thread.is_running
+
+
+def test_a_stop_does_not_wait_for_the_next_attempt(engine, thread, monkeypatch):
+    monkeypatch.setattr(engine_thread, '_RETRY_S', 60.0)
+    engine.works = False
+    wait_for(lambda: thread.failed)
+    assert thread.stop(5.0)
