@@ -91,14 +91,16 @@ def test_an_action_that_cannot_be_played_is_a_hold_from_the_next_tick_on(rig, sp
     start = len(rig.targets)
     fault = spoil('finish_action', how)
     rig.wait_for_hold(reason)
-    rig.spin_for(0.3)
-    # The pass ends, its chunk is handed over, and the tick after that must see it.
-    assert_no_fresh_target_after(rig, start, fault.began_ns, 10 * PERIOD_NS)
+    rig.spin_for(0.5)
+    # The tick after the chunk was handed over; until then, on a busy machine, the former one is
+    # played, but not for longer than its observation allows.
+    assert_no_fresh_target_after(rig, start, fault.began_ns, MAX_AGE_NS + PERIOD_NS)
     rig.wait_for_status('actuation', lambda status: status.level == ERROR
                         and 'the chunk or the target' in status.message)
     fault.end()
     rig.wait_for_fresh()
-    rig.wait_for_status('actuation', lambda status: 'chunk' not in status.message)
+    rig.wait_for_status('actuation', lambda status: (
+        'the chunk or the target' not in status.message))
     assert all(np.isfinite(message.points[0].positions).all() for message in rig.sent)
     assert not rig.node.faults.counts and not rig.node.runtime.faults
 
