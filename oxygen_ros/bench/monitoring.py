@@ -24,6 +24,7 @@ from .suite import environment
 
 _CONSOLE = Console()
 _NO_DISPLAY = {'QT_QPA_PLATFORM': 'offscreen', 'QT_LOGGING_RULES': '*.warning=false'}
+_ENOUGH = 12  # blocks without, for a spread that means something
 _GATE = 'p99 of the watched ticks, within those of the blocks without'
 
 
@@ -71,7 +72,7 @@ class Window:
         return float(times.user + times.system)
 
 
-def run(duration_s: float = 10.0, num_pairs: int = 12) -> dict[str, Any]:
+def run(duration_s: float = 10.0, num_pairs: int = _ENOUGH) -> dict[str, Any]:
     """Measure, print and return the figures; `gates` holds the verdict.
 
     :param duration_s: of one block.
@@ -149,3 +150,5 @@ def _print(found: dict[str, Any], holds: bool) -> None:
         f'{100.0 * found["window_cpu_share"]:.0f} % of a core')
     _CONSOLE.print('[green]holds[/]: watching does not show in the tick' if holds else
                    '[red]does not hold[/]: the tick is later while it is watched')
+    if (num_blocks := len(found['blocks']['without'])) < _ENOUGH:
+        _CONSOLE.print(f'the spread of {num_blocks} blocks says little: {_ENOUGH} are the measure')
