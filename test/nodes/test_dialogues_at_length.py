@@ -30,12 +30,12 @@ def test_a_dialogue_longer_than_results_are_kept_ends_as_any_other(monkeypatch):
     with armed_rig(dialogue__result_timeout_s=1) as rig:
         endless(rig, monkeypatch, 0.015)
         start_s = time.monotonic()
-        talk = rig.ask(max_tokens=80)
+        talk = rig.ask(max_tokens=40)
         rig.wait_for(lambda: talk.result is not None, 'the result', 60.0)
         result = talk.result
-        assert time.monotonic() - start_s > 1.2
+        assert time.monotonic() - start_s > 1.1
         assert talk.status == GoalStatus.STATUS_SUCCEEDED and talk.num_results == 1
-        assert result.finish_reason == 'length' and result.num_tokens == 80 and result.text
+        assert result.finish_reason == 'length' and result.num_tokens == 40 and result.text
 
 
 def test_a_cancel_in_the_middle_of_decoding_is_served_at_once_with_the_text_so_far(monkeypatch):
