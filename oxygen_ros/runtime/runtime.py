@@ -185,11 +185,12 @@ class Runtime:
 
     def reset(self) -> None:
         """Drop chunks, prefix and sensor data: time jumped."""
-        epoch = self.buffer.reset()
+        self.buffer.reset()
         self.sensors.clear()
 
         def command(engine: Engine) -> None:
-            engine.action.epoch = epoch
+            # That of now: while inactive this waits for an activation, which begins a newer one.
+            engine.action.epoch = self.buffer.epoch
             engine.reset_observations()
 
         self._engine_thread.post(command)
