@@ -10,7 +10,7 @@ from .errors import OxygenError
 
 # name: (module with `add_arguments(parser)` and `run(args) -> int`, line of help)
 COMMANDS = {
-    'audit': ('oxygen_ros.memory.audit_cli', 'verify, repair, show or export an audit log'),
+    'audit': ('oxygen_ros.memory.audit.audit_cli', 'verify, repair, show or export an audit log'),
     'bench': ('oxygen_ros.bench.command', 'measure memory and speed'),
     'demo': ('oxygen_ros.demo.command',
              'run cameras, node and client, and show what the node does'),

@@ -86,5 +86,5 @@ def test_what_is_forbidden_is_found(line):
 def test_the_only_loader_of_yaml_with_rules_of_its_own_is_a_safe_one():
     import yaml
 
-    from oxygen_ros.memory import facts
+    from oxygen_ros.memory.checks import facts
     assert issubclass(facts._Loader, yaml.SafeLoader)

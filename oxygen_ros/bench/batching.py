@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.table import Table
 
 from ..engine.config import EngineConfig
-from ..engine.cost_model import OnlineCostModel
-from ..engine.work import UnitKind
+from ..engine.scheduling.cost_model import OnlineCostModel
+from ..engine.scheduling.work import UnitKind
 from ..models.tiny import TinyModel
 from ..models.tiny_config import TinyConfig
 from ..runtime.work_clock import work_clock

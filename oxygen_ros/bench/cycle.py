@@ -9,10 +9,10 @@ import numpy as np
 import torch
 
 from ..engine.action_runner import ActionConfig, ActionMode
-from ..engine.cost_model import OnlineCostModel
 from ..engine.engine import EngineEvent
 from ..engine.model import VLAModel
-from ..engine.work import UnitKey, UnitKind
+from ..engine.scheduling.cost_model import OnlineCostModel
+from ..engine.scheduling.work import UnitKey, UnitKind
 from ..runtime.work_clock import work_clock
 from ..types import ActionChunk, Observation, TaskType
 from .flop import count_flop

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from ..engine.config import EngineConfig
-from ..engine.cost_model import OnlineCostModel
+from ..engine.scheduling.cost_model import OnlineCostModel
 from ..models.tiny import TinyModel
 from ..models.tiny_config import TinyConfig
 from ..runtime.work_clock import work_clock

@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.table import Table
 
 from ..engine.config import EngineConfig
-from ..engine.manager import KVConfig
-from ..engine.memory_report import memory_report, reduction_limit
-from ..engine.scheduler import SchedulerConfig
+from ..engine.kv.manager import KVConfig
+from ..engine.kv.memory_report import memory_report, reduction_limit
+from ..engine.scheduling.scheduler import SchedulerConfig
 from ..models.tiny import TinyModel
 from ..models.tiny_config import TinyConfig
 from ..types import TaskType

@@ -13,7 +13,7 @@ import time
 import torch
 
 from ..engine.config import EngineConfig
-from ..engine.cost_model import OnlineCostModel
+from ..engine.scheduling.cost_model import OnlineCostModel
 from ..runtime.work_clock import work_clock
 from .loads import DIALOGUE_TOKENS
 from .subject import checkpoint_subject, TINY

@@ -13,7 +13,7 @@ from typing import Any, TYPE_CHECKING
 import numpy as np
 
 from ..demo.processes import Children
-from ..engine.timeline import EventKind
+from ..engine.scheduling.timeline import EventKind
 from .rows import Row
 from .subject import Subject, TINY
 

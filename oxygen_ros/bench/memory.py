@@ -14,12 +14,12 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-from ..memory.connection import StoreRules
-from ..memory.query import MemoryQuery, Region
-from ..memory.reader import MemoryReader
-from ..memory.records import EntryKind, SceneNote
-from ..memory.store import EpisodicStore, store_bytes
-from ..memory.vocabulary import SceneVocabulary
+from ..memory.episodes.connection import StoreRules
+from ..memory.episodes.query import MemoryQuery, Region
+from ..memory.episodes.reader import MemoryReader
+from ..memory.episodes.records import EntryKind, SceneNote
+from ..memory.episodes.store import EpisodicStore, store_bytes
+from ..memory.scene.vocabulary import SceneVocabulary
 from ..runtime.memory_writer import MemoryWriter
 from ..types import Provenance, SceneObject, SceneRelation, SceneUpdate
 from .gates import Gate, gate

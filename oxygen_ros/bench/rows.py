@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ..engine.action_runner import ActionConfig
 from ..engine.config import Batching, EngineConfig, Policy
-from ..engine.manager import KVConfig, Sharing
+from ..engine.kv.manager import KVConfig, Sharing
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,11 @@ from rich.table import Table
 import torch
 
 from ..engine.config import EngineConfig
-from ..engine.cost_model import OnlineCostModel
 from ..engine.model import VLAModel
-from ..engine.work import UnitKind
-from ..memory.scene_grammar import SceneFormat, SceneGrammar
-from ..memory.token_constraint import ConstrainedVocabulary
+from ..engine.scheduling.cost_model import OnlineCostModel
+from ..engine.scheduling.work import UnitKind
+from ..memory.scene.scene_grammar import SceneFormat, SceneGrammar
+from ..memory.scene.token_constraint import ConstrainedVocabulary
 from ..models.compiled import CompiledModel
 from ..models.tiny import TinyModel
 from ..models.tiny_config import TinyConfig

@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 import torch
 
-from ..engine.memory_report import reduction_limit
+from ..engine.kv.memory_report import reduction_limit
 from . import bare, cycle, floor, kv
 from .gates import judge
 from .loads import isolate, Load, LOADS, run_node

@@ -10,9 +10,9 @@ import numpy as np
 
 from ..engine.clock import VirtualWorkClock, WorkClock
 from ..engine.config import EngineConfig
-from ..engine.cost_model import CostModel, TableCostModel
 from ..engine.engine import Engine, EngineEvent
 from ..engine.model import VLAModel
+from ..engine.scheduling.cost_model import CostModel, TableCostModel
 from ..replay.cost_table import COST_NS
 from ..types import (
     ActionChunk,

@@ -9,12 +9,12 @@ from torch import Tensor
 from ..types import ActionChunk, Observation, Provenance, RobotState
 from .attention import MaskKind, Span
 from .clock import WorkClock
-from .context import Context
-from .cost_model import CostModel
+from .kv.context import Context
 from .model import Attend
 from .model_runner import ModelRunner
-from .sampler import keyed_noise
-from .work import UnitKey, UnitKind
+from .scheduling.cost_model import CostModel
+from .scheduling.work import UnitKey, UnitKind
+from .text.sampler import keyed_noise
 
 
 class ActionMode(str, Enum):

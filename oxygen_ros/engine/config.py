@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from .action_runner import ActionConfig
-from .manager import KVConfig
-from .scheduler import SchedulerConfig
+from .kv.manager import KVConfig
+from .scheduling.scheduler import SchedulerConfig
 
 
 class Policy(str, Enum):

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, fields
 
-from .work import UnitKind
+from .scheduling.work import UnitKind
 
 
 @dataclass(slots=True)

@@ -14,20 +14,20 @@ from .action_runner import ActionRunner
 from .attention import create_backend
 from .clock import WorkClock
 from .config import EngineConfig, Policy
-from .constraint import TokenConstraint
-from .cost_model import CostModel
 from .counters import Counters
-from .fifo import FifoScheduler
-from .manager import KVCacheManager, Sharing
-from .memory_report import memory_report, MemoryReport
+from .kv.manager import KVCacheManager, Sharing
+from .kv.memory_report import memory_report, MemoryReport
 from .model import VLAModel
 from .model_runner import ModelRunner
-from .requests import TextRequest
-from .scheduler import Scheduler
-from .shared_prefixes import Sensors, SharedPrefixes
-from .text_queue import TextQueue
-from .timeline import EventKind, Timeline
-from .work import Work
+from .prefixes.shared_prefixes import Sensors, SharedPrefixes
+from .scheduling.cost_model import CostModel
+from .scheduling.fifo import FifoScheduler
+from .scheduling.scheduler import Scheduler
+from .scheduling.timeline import EventKind, Timeline
+from .scheduling.work import Work
+from .text.constraint import TokenConstraint
+from .text.requests import TextRequest
+from .text.text_queue import TextQueue
 
 EngineEvent = ActionChunk | TextDelta | TextResult
 Emit = Callable[[EngineEvent], None]

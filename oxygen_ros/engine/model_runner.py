@@ -10,11 +10,11 @@ from torch import Tensor
 from ..types import CameraFrame
 from .attention import AttentionBackend, AttentionPlan, Span
 from .counters import Counters
-from .image_ledger import ImageLedger
-from .kv_cache import KVCache
+from .kv.kv_cache import KVCache
+from .kv.prefix import Prefix
 from .model import Attend, PrefixKV, VLAModel
-from .prefix import Prefix
-from .work import UnitKind
+from .prefixes.image_ledger import ImageLedger
+from .scheduling.work import UnitKind
 
 _TEXT_KINDS = (UnitKind.TEXT_PREFILL, UnitKind.DECODE)
 

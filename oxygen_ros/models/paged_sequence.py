@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ..engine.attention import create_backend, MaskKind, Span
-from ..engine.kv_cache import KVCache
+from ..engine.kv.kv_cache import KVCache
 from ..engine.model import Attend
 from .flow_vla import FlowPass, FlowVLA
 

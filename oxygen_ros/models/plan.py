@@ -12,7 +12,7 @@ import math
 
 import torch
 
-from ..engine.manager import KVCacheManager, KVConfig
+from ..engine.kv.manager import KVCacheManager, KVConfig
 from ..engine.spec import ModelSpec
 from .boards import Board, MEMORY_SHARE
 from .tensor_shapes import group_of, tensor_shapes

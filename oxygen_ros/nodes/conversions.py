@@ -12,7 +12,7 @@ from std_msgs.msg import Header
 
 import oxygen_ros.msg as msg
 
-from ..engine.memory_report import MemoryReport
+from ..engine.kv.memory_report import MemoryReport
 from ..types import ActionChunk, Provenance, SceneObject, SceneRelation, SceneUpdate
 from .clocks import stamp_of
 

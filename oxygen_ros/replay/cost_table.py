@@ -5,7 +5,7 @@ or machine the schedule is that of a robot as fast as this table says.
 """
 from __future__ import annotations
 
-from ..engine.work import UnitKey, UnitKind
+from ..engine.scheduling.work import UnitKey, UnitKind
 
 COST_NS = {
     UnitKey(UnitKind.HASH, 0): 550_000,

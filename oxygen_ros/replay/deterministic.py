@@ -8,9 +8,9 @@ from typing import Any
 import torch
 
 from ..control import Arming, ChunkBuffer, ControlTick
-from ..engine.cost_model import TableCostModel
 from ..engine.engine import Engine, EngineEvent
 from ..engine.model import VLAModel
+from ..engine.scheduling.cost_model import TableCostModel
 from ..runtime.runtime import TICK_LEAD_NS
 from ..types import ActionChunk, SamplingParams, TaskType, TextDelta, TextResult
 from .bag import Bag, BagError

@@ -4,10 +4,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..engine.model import VLAModel
-from ..memory.scene_grammar import SceneGrammar
-from ..memory.scene_graph import SceneGraph
-from ..memory.scene_text import ImageSizes, parse_scene
-from ..memory.token_constraint import ConstrainedVocabulary, TokenConstraint
+from ..memory.scene.scene_grammar import SceneGrammar
+from ..memory.scene.scene_graph import SceneGraph
+from ..memory.scene.scene_text import ImageSizes, parse_scene
+from ..memory.scene.token_constraint import ConstrainedVocabulary, TokenConstraint
 from ..types import FinishReason, SamplingParams, SceneUpdate, TextResult
 from .settings import SceneSettings
 

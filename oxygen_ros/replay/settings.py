@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from ..ingest import IngestRules
-from ..memory.scene_grammar import SceneFormat
-from ..memory.scene_graph import GraphRules
+from ..memory.scene.scene_grammar import SceneFormat
+from ..memory.scene.scene_graph import GraphRules
 from ..runtime.runtime import RuntimeConfig
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..engine.timeline import EventKind
+from ..engine.scheduling.timeline import EventKind
 
 TraceEvent = dict[str, Any]
 

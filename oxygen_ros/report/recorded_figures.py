@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ..engine.timeline import EventKind
+from ..engine.scheduling.timeline import EventKind
 from .latency_fields import growth, kv_reduction
 from .recording import Float64Array, Recording
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..engine.timeline import EventKind
+from ..engine.scheduling.timeline import EventKind
 from .colours import BLUE, GREEN, GREY, LEVELS, ORANGE, PURPLE, SKY
 from .drawing import legend_above, Picture, picture, stacked
 from .latency_fields import growth

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from ..memory.audit_chain import AuditRecord
-from ..memory.audit_log import AuditLog
+from ..memory.audit.audit_chain import AuditRecord
+from ..memory.audit.audit_log import AuditLog
+from ..memory.episodes.records import ChunkNote, Note, PlaceNote, SceneNote
+from ..memory.episodes.store import EpisodicStore
 from ..memory.errors import MemoryFault
-from ..memory.records import ChunkNote, Note, PlaceNote, SceneNote
-from ..memory.store import EpisodicStore
 from .drop_queue import DropQueue
 
 Item = TypeVar('Item')

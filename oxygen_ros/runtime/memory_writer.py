@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import threading
 import time
 
-from ..memory.audit_chain import AuditRecord, Link
-from ..memory.audit_log import AuditLog
-from ..memory.records import Note
-from ..memory.store import EpisodicStore
+from ..memory.audit.audit_chain import AuditRecord, Link
+from ..memory.audit.audit_log import AuditLog
+from ..memory.episodes.records import Note
+from ..memory.episodes.store import EpisodicStore
 from .drop_queue import DropQueue
 from .memory_sinks import (
     AuditTarget,

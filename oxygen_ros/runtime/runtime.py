@@ -13,11 +13,11 @@ from ..control.limits import JointLimits
 from ..control.realtime import RealtimeReport, RealtimeSettings
 from ..control.tick import Decision, TickConfig
 from ..engine.config import EngineConfig
-from ..engine.constraint import TokenConstraint
-from ..engine.cost_model import CostModel, OnlineCostModel
 from ..engine.engine import Engine, EngineEvent
-from ..engine.memory_report import memory_report, MemoryReport
+from ..engine.kv.memory_report import memory_report, MemoryReport
 from ..engine.model import VLAModel
+from ..engine.scheduling.cost_model import CostModel, OnlineCostModel
+from ..engine.text.constraint import TokenConstraint
 from ..types import ActionChunk, FinishReason, SamplingParams, TaskType
 from .engine_thread import EngineThread
 from .sensor_hub import SensorConfig, SensorHub

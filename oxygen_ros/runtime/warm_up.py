@@ -6,8 +6,8 @@ import time
 
 import numpy as np
 
-from ..engine.cost_model import OnlineCostModel
 from ..engine.engine import Engine
+from ..engine.scheduling.cost_model import OnlineCostModel
 from ..types import CameraFrame, Observation, RobotState, SamplingParams, TaskType
 
 _ROUNDS = 2

@@ -5,10 +5,10 @@ import numpy as np
 
 from oxygen_ros.engine.clock import VirtualWorkClock
 from oxygen_ros.engine.config import EngineConfig
-from oxygen_ros.engine.cost_model import TableCostModel
 from oxygen_ros.engine.engine import Engine
+from oxygen_ros.engine.scheduling.cost_model import TableCostModel
+from oxygen_ros.engine.scheduling.work import UnitKey, UnitKind
 from oxygen_ros.engine.spec import PrefixScope
-from oxygen_ros.engine.work import UnitKey, UnitKind
 from oxygen_ros.models.tiny import TinyModel
 from oxygen_ros.models.tiny_config import TinyConfig
 from oxygen_ros.types import (

@@ -1,7 +1,7 @@
 """A KV cache manager without a model: sizes alone, and prefixes as short as can be."""
 import torch
 
-from oxygen_ros.engine.manager import KVCacheManager, KVConfig
+from oxygen_ros.engine.kv.manager import KVCacheManager, KVConfig
 from oxygen_ros.engine.spec import ModelSpec, PrefixScope, StateIn
 from oxygen_ros.types import Provenance
 

@@ -5,8 +5,8 @@ from hypothesis import settings, strategies
 from hypothesis.stateful import invariant, precondition, rule, RuleBasedStateMachine
 import pytest
 
-from oxygen_ros.engine.block_pool import BlockPool
 from oxygen_ros.engine.errors import PoolError
+from oxygen_ros.engine.kv.block_pool import BlockPool
 
 
 def make(num_slots=4, slot_blocks=3, num_runs=8, stride=3, reserved=2):

@@ -2,7 +2,7 @@
 import random
 import time
 
-from oxygen_ros.engine.block_pool import BlockPool
+from oxygen_ros.engine.kv.block_pool import BlockPool
 
 
 def churn(pool, num_operations, seed=0):

@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from oxygen_ros.engine.config import EngineConfig
-from oxygen_ros.engine.dense_read import DenseRead
-from oxygen_ros.engine.manager import KVConfig
-from oxygen_ros.engine.work import UnitKind
+from oxygen_ros.engine.kv.manager import KVConfig
+from oxygen_ros.engine.scheduling.work import UnitKind
+from oxygen_ros.engine.text.dense_read import DenseRead
 from oxygen_ros.types import FinishReason, TaskType
 
 LAYERS = 4

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import torch
 
-from oxygen_ros.engine.manager import KVConfig
-from oxygen_ros.engine.work import UnitKind
+from oxygen_ros.engine.kv.manager import KVConfig
+from oxygen_ros.engine.scheduling.work import UnitKind
 from oxygen_ros.types import FinishReason, TaskType
 
 LAYERS = 4

@@ -6,9 +6,9 @@ from harness import FakeSensors, Harness, tiny
 import numpy as np
 import pytest
 
-from oxygen_ros.engine.input_hash import image_hash, input_hash, PIECE_BYTES
+from oxygen_ros.engine.prefixes.input_hash import image_hash, input_hash, PIECE_BYTES
+from oxygen_ros.engine.scheduling.work import UnitKind
 from oxygen_ros.engine.spec import PrefixScope
-from oxygen_ros.engine.work import UnitKind
 from oxygen_ros.types import CameraFrame, TaskType
 
 FRAME = CameraFrame('front', 5, 7, np.arange(48, dtype=np.uint8).reshape(4, 4, 3))

@@ -6,10 +6,10 @@ import random
 from harness import Harness, tiny
 import pytest
 
-from oxygen_ros.engine.manager import KVConfig
-from oxygen_ros.engine.scheduler import SchedulerConfig
-from oxygen_ros.memory.scene_grammar import SceneFormat, SceneGrammar
-from oxygen_ros.memory.token_constraint import ConstrainedVocabulary
+from oxygen_ros.engine.kv.manager import KVConfig
+from oxygen_ros.engine.scheduling.scheduler import SchedulerConfig
+from oxygen_ros.memory.scene.scene_grammar import SceneFormat, SceneGrammar
+from oxygen_ros.memory.scene.token_constraint import ConstrainedVocabulary
 from oxygen_ros.types import FinishReason, TaskType
 
 NUM_TOKENS = 320

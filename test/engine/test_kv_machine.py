@@ -5,7 +5,7 @@ from kv_cases import begin, make_manager, PREFIX_TOKENS
 import pytest
 
 from oxygen_ros.engine.errors import PoolError
-from oxygen_ros.engine.memory_report import memory_report
+from oxygen_ros.engine.kv.memory_report import memory_report
 from oxygen_ros.types import TaskType
 
 MS = 1_000_000

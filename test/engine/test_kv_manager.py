@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from oxygen_ros.engine.errors import NeverFitsError, PoolError
-from oxygen_ros.engine.manager import KVCacheManager, KVConfig
-from oxygen_ros.engine.memory_report import memory_report, reduction_limit
+from oxygen_ros.engine.kv.manager import KVCacheManager, KVConfig
+from oxygen_ros.engine.kv.memory_report import memory_report, reduction_limit
 from oxygen_ros.types import TaskType
 
 S = 1_000_000_000

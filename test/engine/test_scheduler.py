@@ -4,11 +4,11 @@ from dataclasses import dataclass
 import pytest
 
 from oxygen_ros.engine.clock import VirtualWorkClock
-from oxygen_ros.engine.cost_model import OnlineCostModel, TableCostModel
-from oxygen_ros.engine.fifo import FifoScheduler
-from oxygen_ros.engine.scheduler import Scheduler, SchedulerConfig
-from oxygen_ros.engine.timeline import EventKind, Timeline
-from oxygen_ros.engine.work import Rank, UnitKey, UnitKind
+from oxygen_ros.engine.scheduling.cost_model import OnlineCostModel, TableCostModel
+from oxygen_ros.engine.scheduling.fifo import FifoScheduler
+from oxygen_ros.engine.scheduling.scheduler import Scheduler, SchedulerConfig
+from oxygen_ros.engine.scheduling.timeline import EventKind, Timeline
+from oxygen_ros.engine.scheduling.work import Rank, UnitKey, UnitKind
 
 MS = 1_000_000
 PERIOD_NS = 20 * MS

@@ -14,14 +14,14 @@ import time
 
 from memory_notes import known, said, scene, START
 
-from oxygen_ros.memory.audit_chain import AuditRecord, segment_paths
-from oxygen_ros.memory.audit_log import AuditLog
-from oxygen_ros.memory.audit_repair import repair
-from oxygen_ros.memory.audit_verify import verify
-from oxygen_ros.memory.query import MemoryQuery
-from oxygen_ros.memory.reader import MemoryReader
-from oxygen_ros.memory.records import EntryKind
-from oxygen_ros.memory.store import EpisodicStore
+from oxygen_ros.memory.audit.audit_chain import AuditRecord, segment_paths
+from oxygen_ros.memory.audit.audit_log import AuditLog
+from oxygen_ros.memory.audit.audit_repair import repair
+from oxygen_ros.memory.audit.audit_verify import verify
+from oxygen_ros.memory.episodes.query import MemoryQuery
+from oxygen_ros.memory.episodes.reader import MemoryReader
+from oxygen_ros.memory.episodes.records import EntryKind
+from oxygen_ros.memory.episodes.store import EpisodicStore
 
 NUM_KILLS = 50
 KILLS_A_LOG = 5  # then another folder, so that checking it stays quick

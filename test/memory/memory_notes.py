@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from oxygen_ros.memory.records import (
+from oxygen_ros.memory.episodes.records import (
     ChunkNote,
     InstructionNote,
     Note,

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from oxygen_ros.memory.audit_chain import AuditRecord, segment_paths
-from oxygen_ros.memory.audit_cli import main_audit
-from oxygen_ros.memory.audit_log import AuditLog, AuditRules
-from oxygen_ros.memory.audit_verify import verify
+from oxygen_ros.memory.audit.audit_chain import AuditRecord, segment_paths
+from oxygen_ros.memory.audit.audit_cli import main_audit
+from oxygen_ros.memory.audit.audit_log import AuditLog, AuditRules
+from oxygen_ros.memory.audit.audit_verify import verify
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from oxygen_ros.memory import audit_log
-from oxygen_ros.memory.audit_chain import AuditContext, AuditRecord, Link, segment_paths
-from oxygen_ros.memory.audit_head import HEAD_NAME, read_head
-from oxygen_ros.memory.audit_log import AuditLog, AuditRules
-from oxygen_ros.memory.audit_records import (
+from oxygen_ros.memory.audit import audit_log
+from oxygen_ros.memory.audit.audit_chain import AuditContext, AuditRecord, Link, segment_paths
+from oxygen_ros.memory.audit.audit_head import HEAD_NAME, read_head
+from oxygen_ros.memory.audit.audit_log import AuditLog, AuditRules
+from oxygen_ros.memory.audit.audit_records import (
     chunk_record,
     event_record,
     find_records,
@@ -21,7 +21,7 @@ from oxygen_ros.memory.audit_records import (
     scene_record,
     utterance_record,
 )
-from oxygen_ros.memory.audit_verify import verify
+from oxygen_ros.memory.audit.audit_verify import verify
 from oxygen_ros.memory.errors import AuditUnavailable
 from oxygen_ros.types import (
     ActionChunk,
@@ -108,7 +108,7 @@ def test_the_disk_is_waited_for_by_policy(tmp_path: Path, monkeypatch: pytest.Mo
     synced: list[int] = []
     now_s = [0.0]
     log = AuditLog(tmp_path, AuditRules(fsync=policy, interval_s=1.0), steady_s=lambda: now_s[0])
-    monkeypatch.setattr('oxygen_ros.memory.segment_file.os.fsync', synced.append)
+    monkeypatch.setattr('oxygen_ros.memory.audit.segment_file.os.fsync', synced.append)
     for number in range(10):
         now_s[0] += 0.3
         log.append([event(number)])
@@ -136,7 +136,7 @@ def test_a_failed_write_leaves_nothing_behind_and_may_be_repeated(
             raise OSError(28, 'No space left on device')
         return write(file, data[:len(data) // 2])
 
-    monkeypatch.setattr('oxygen_ros.memory.segment_file.os.write', fill_up)
+    monkeypatch.setattr('oxygen_ros.memory.audit.segment_file.os.write', fill_up)
     for _ in range(3):
         with pytest.raises(AuditUnavailable, match='No space left'):
             log.append([event(2), event(3)])
@@ -158,11 +158,11 @@ def test_a_part_that_could_not_be_cut_off_is_cut_off_later(
         raise OSError(30, 'Read-only file system')
 
     def half(file: int, data: bytes) -> int:
-        monkeypatch.setattr('oxygen_ros.memory.segment_file.os.write', fail)
+        monkeypatch.setattr('oxygen_ros.memory.audit.segment_file.os.write', fail)
         return write(file, data[:10])
 
-    monkeypatch.setattr('oxygen_ros.memory.segment_file.os.write', half)
-    monkeypatch.setattr('oxygen_ros.memory.segment_file.os.ftruncate', fail)
+    monkeypatch.setattr('oxygen_ros.memory.audit.segment_file.os.write', half)
+    monkeypatch.setattr('oxygen_ros.memory.audit.segment_file.os.ftruncate', fail)
     for _ in range(2):
         with pytest.raises(AuditUnavailable, match='Read-only'):
             log.append([event(1)])

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from oxygen_ros.memory.audit_chain import AuditRecord, segment_paths
-from oxygen_ros.memory.audit_log import AuditLog
-from oxygen_ros.memory.audit_repair import repair
-from oxygen_ros.memory.audit_verify import verify
+from oxygen_ros.memory.audit.audit_chain import AuditRecord, segment_paths
+from oxygen_ros.memory.audit.audit_log import AuditLog
+from oxygen_ros.memory.audit.audit_repair import repair
+from oxygen_ros.memory.audit.audit_verify import verify
 
 
 def event(number: int) -> AuditRecord:

@@ -7,7 +7,7 @@ import shutil
 from hypothesis import given, settings, strategies
 import pytest
 
-from oxygen_ros.memory.audit_chain import (
+from oxygen_ros.memory.audit.audit_chain import (
     AuditContext,
     AuditRecord,
     Link,
@@ -15,9 +15,9 @@ from oxygen_ros.memory.audit_chain import (
     segment_paths,
     unseal,
 )
-from oxygen_ros.memory.audit_head import Head, write_head
-from oxygen_ros.memory.audit_log import AuditLog, AuditRules
-from oxygen_ros.memory.audit_verify import verify
+from oxygen_ros.memory.audit.audit_head import Head, write_head
+from oxygen_ros.memory.audit.audit_log import AuditLog, AuditRules
+from oxygen_ros.memory.audit.audit_verify import verify
 
 KEY = b'a key of at least 16 bytes'
 

@@ -7,10 +7,10 @@ import random
 from memory_notes import known, scene
 import pytest
 
-from oxygen_ros.memory.facts import Facts, load_facts
-from oxygen_ros.memory.grounding import flagged, GroundingCheck, Verdict
-from oxygen_ros.memory.statements import read_sentence, sentences
-from oxygen_ros.memory.vocabulary import SceneVocabulary
+from oxygen_ros.memory.checks.facts import Facts, load_facts
+from oxygen_ros.memory.checks.grounding import flagged, GroundingCheck, Verdict
+from oxygen_ros.memory.checks.statements import read_sentence, sentences
+from oxygen_ros.memory.scene.vocabulary import SceneVocabulary
 
 FACTS = """
 facts:

@@ -8,10 +8,10 @@ from memory_notes import said
 import pytest
 from writer_place import event, Place, RETRY_S, wait_for
 
-from oxygen_ros.memory.audit_chain import AuditRecord
-from oxygen_ros.memory.audit_log import AuditLog
+from oxygen_ros.memory.audit.audit_chain import AuditRecord
+from oxygen_ros.memory.audit.audit_log import AuditLog
+from oxygen_ros.memory.episodes.store import EpisodicStore
 from oxygen_ros.memory.errors import AuditUnavailable, StoreUnavailable
-from oxygen_ros.memory.store import EpisodicStore
 from oxygen_ros.runtime.memory_writer import MemoryWriter
 
 

@@ -7,10 +7,10 @@ import time
 from memory_notes import one_of_each, said, told
 from writer_place import event, Place, RETRY_S
 
-from oxygen_ros.memory.audit_chain import AuditRecord, segment_paths
-from oxygen_ros.memory.audit_log import AuditLog
-from oxygen_ros.memory.audit_records import find_records
-from oxygen_ros.memory.store import EpisodicStore
+from oxygen_ros.memory.audit.audit_chain import AuditRecord, segment_paths
+from oxygen_ros.memory.audit.audit_log import AuditLog
+from oxygen_ros.memory.audit.audit_records import find_records
+from oxygen_ros.memory.episodes.store import EpisodicStore
 from oxygen_ros.runtime.memory_writer import MemoryWriter
 
 

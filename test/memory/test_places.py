@@ -9,11 +9,11 @@ from memory_notes import known, provenance, scene, SECOND, START
 import numpy as np
 import pytest
 
-from oxygen_ros.memory.places import NUM_NEAR
-from oxygen_ros.memory.query import MemoryQuery
-from oxygen_ros.memory.reader import MemoryReader
-from oxygen_ros.memory.records import PlaceNote, SceneNote
-from oxygen_ros.memory.store import EpisodicStore
+from oxygen_ros.memory.episodes.places import NUM_NEAR
+from oxygen_ros.memory.episodes.query import MemoryQuery
+from oxygen_ros.memory.episodes.reader import MemoryReader
+from oxygen_ros.memory.episodes.records import PlaceNote, SceneNote
+from oxygen_ros.memory.episodes.store import EpisodicStore
 from oxygen_ros.types import FloatArray
 
 KITCHEN, HALL = (1.0, 0.0, 0.2), (0.0, 1.0, 0.1)

@@ -6,7 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 import pytest
 
-from oxygen_ros.memory.projection import CameraGeometry, position_from_depth, position_on_plane
+from oxygen_ros.memory.scene.projection import (
+    CameraGeometry,
+    position_from_depth,
+    position_on_plane,
+)
 
 
 def looking_down(height_m: float = 1.0) -> CameraGeometry:

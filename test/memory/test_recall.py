@@ -7,10 +7,10 @@ from pathlib import Path
 from memory_notes import known, said, scene, SECOND, START, told
 import pytest
 
-from oxygen_ros.memory.reader import MemoryReader
-from oxygen_ros.memory.recall import question_words, recall
-from oxygen_ros.memory.records import SceneNote
-from oxygen_ros.memory.store import EpisodicStore
+from oxygen_ros.memory.episodes.reader import MemoryReader
+from oxygen_ros.memory.episodes.recall import question_words, recall
+from oxygen_ros.memory.episodes.records import SceneNote
+from oxygen_ros.memory.episodes.store import EpisodicStore
 
 NOW = START + 100 * SECOND
 

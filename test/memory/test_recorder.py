@@ -3,10 +3,10 @@ from __future__ import annotations
 
 from memory_notes import known, provenance, scene
 
-from oxygen_ros.memory.audit_chain import AuditContext, AuditRecord
-from oxygen_ros.memory.audit_records import parameters_hash
-from oxygen_ros.memory.recorder import MemoryRecorder
-from oxygen_ros.memory.records import InstructionNote, Note, SceneNote, UtteranceNote
+from oxygen_ros.memory.audit.audit_chain import AuditContext, AuditRecord
+from oxygen_ros.memory.audit.audit_records import parameters_hash
+from oxygen_ros.memory.episodes.recorder import MemoryRecorder
+from oxygen_ros.memory.episodes.records import InstructionNote, Note, SceneNote, UtteranceNote
 from oxygen_ros.types import FinishReason, TaskType, TextResult
 
 

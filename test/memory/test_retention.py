@@ -8,13 +8,13 @@ from memory_notes import chunk, known, provenance, said, scene, SECOND, START, t
 import numpy as np
 import pytest
 
-from oxygen_ros.memory.connection import MIN_STORE_BYTES, StoreRules
+from oxygen_ros.memory.episodes.connection import MIN_STORE_BYTES, StoreRules
+from oxygen_ros.memory.episodes.query import MemoryQuery
+from oxygen_ros.memory.episodes.reader import MemoryReader
+from oxygen_ros.memory.episodes.records import EntryKind, PlaceNote
+from oxygen_ros.memory.episodes.retention import Retention
+from oxygen_ros.memory.episodes.store import EpisodicStore, store_bytes
 from oxygen_ros.memory.errors import StoreUnavailable
-from oxygen_ros.memory.query import MemoryQuery
-from oxygen_ros.memory.reader import MemoryReader
-from oxygen_ros.memory.records import EntryKind, PlaceNote
-from oxygen_ros.memory.retention import Retention
-from oxygen_ros.memory.store import EpisodicStore, store_bytes
 
 
 def kept(path: Path, kind: EntryKind | None = None) -> list[int]:
@@ -135,7 +135,7 @@ def test_a_full_disk_is_no_reason_to_let_go(
     path = tmp_path / 'memory.db'
     store = EpisodicStore(path, StoreRules(max_bytes=MIN_STORE_BYTES), started_ns=START)
     monkeypatch.setattr(Retention, 'is_due_by_size', False)
-    monkeypatch.setattr('oxygen_ros.memory.store.os.statvfs', lambda _: os.statvfs_result(
+    monkeypatch.setattr('oxygen_ros.memory.episodes.store.os.statvfs', lambda _: os.statvfs_result(
         (4_096, 4_096, 10**6, 0, 0, 0, 0, 0, 0, 255)))
     number = 0
     with pytest.raises(StoreUnavailable, match='full'):

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 import pytest
 
-from oxygen_ros.memory.scene_grammar import SceneFormat, SceneGrammar
-from oxygen_ros.memory.scene_text import parse_scene
-from oxygen_ros.memory.token_constraint import ConstrainedVocabulary, Grammar
-from oxygen_ros.memory.vocabulary import load_vocabulary, SceneVocabulary
+from oxygen_ros.memory.scene.scene_grammar import SceneFormat, SceneGrammar
+from oxygen_ros.memory.scene.scene_text import parse_scene
+from oxygen_ros.memory.scene.token_constraint import ConstrainedVocabulary, Grammar
+from oxygen_ros.memory.scene.vocabulary import load_vocabulary, SceneVocabulary
 
 EOS = 257
 

@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 import pytest
 
-from oxygen_ros.memory.matching import MatchRules, overlap
-from oxygen_ros.memory.scene_graph import GraphRules, SceneGraph
-from oxygen_ros.memory.scene_text import SeenObject, SeenRelation, SeenScene
-from oxygen_ros.memory.vocabulary import SceneVocabulary
+from oxygen_ros.memory.scene.matching import MatchRules, overlap
+from oxygen_ros.memory.scene.scene_graph import GraphRules, SceneGraph
+from oxygen_ros.memory.scene.scene_text import SeenObject, SeenRelation, SeenScene
+from oxygen_ros.memory.scene.vocabulary import SceneVocabulary
 from oxygen_ros.types import Provenance, SceneUpdate
 
 SECOND = 1_000_000_000

@@ -4,8 +4,8 @@ from __future__ import annotations
 from hypothesis import given, strategies
 import pytest
 
-from oxygen_ros.memory.scene_grammar import SceneFormat
-from oxygen_ros.memory.scene_text import (
+from oxygen_ros.memory.scene.scene_grammar import SceneFormat
+from oxygen_ros.memory.scene.scene_text import (
     box_of_cells,
     cells_of_box,
     parse_scene,

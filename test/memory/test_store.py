@@ -22,10 +22,10 @@ from memory_notes import (
 import numpy as np
 import pytest
 
-from oxygen_ros.memory.query import MemoryQuery
-from oxygen_ros.memory.reader import MemoryEntry, MemoryReader
-from oxygen_ros.memory.records import EntryKind, PlaceNote
-from oxygen_ros.memory.store import EpisodicStore
+from oxygen_ros.memory.episodes.query import MemoryQuery
+from oxygen_ros.memory.episodes.reader import MemoryEntry, MemoryReader
+from oxygen_ros.memory.episodes.records import EntryKind, PlaceNote
+from oxygen_ros.memory.episodes.store import EpisodicStore
 
 
 @pytest.fixture

@@ -7,12 +7,12 @@ import sqlite3
 from memory_notes import said, START
 import pytest
 
-from oxygen_ros.memory.connection import StoreRules
+from oxygen_ros.memory.episodes.connection import StoreRules
+from oxygen_ros.memory.episodes.query import MemoryQuery
+from oxygen_ros.memory.episodes.reader import MemoryReader
+from oxygen_ros.memory.episodes.schema import migrate, MIGRATIONS
+from oxygen_ros.memory.episodes.store import EpisodicStore
 from oxygen_ros.memory.errors import StoreDamaged, StoreUnavailable
-from oxygen_ros.memory.query import MemoryQuery
-from oxygen_ros.memory.reader import MemoryReader
-from oxygen_ros.memory.schema import migrate, MIGRATIONS
-from oxygen_ros.memory.store import EpisodicStore
 
 
 @pytest.fixture

@@ -10,12 +10,12 @@ from hypothesis import example, given, settings, strategies
 from memory_notes import known, said, scene, SECOND, START, told
 import pytest
 
+from oxygen_ros.memory.episodes.query import MemoryQuery, Region
+from oxygen_ros.memory.episodes.reader import MemoryEntry, MemoryReader
+from oxygen_ros.memory.episodes.records import EntryKind
+from oxygen_ros.memory.episodes.store import EpisodicStore
 from oxygen_ros.memory.errors import QueryTooSlow
 from oxygen_ros.memory.limits import MAX_NAME_CHARS, MAX_TEXT_CHARS
-from oxygen_ros.memory.query import MemoryQuery, Region
-from oxygen_ros.memory.reader import MemoryEntry, MemoryReader
-from oxygen_ros.memory.records import EntryKind
-from oxygen_ros.memory.store import EpisodicStore
 
 NUM_SCENES = 150
 LABELS = ('cup', 'cupboard', 'table', 'coffee_machine')

@@ -8,13 +8,13 @@ import time
 
 from memory_notes import START
 
-from oxygen_ros.memory.audit_chain import AuditRecord, segment_paths
-from oxygen_ros.memory.audit_log import AuditLog, AuditRules
-from oxygen_ros.memory.audit_records import find_records
-from oxygen_ros.memory.audit_verify import verify
-from oxygen_ros.memory.query import MemoryQuery
-from oxygen_ros.memory.reader import MemoryReader
-from oxygen_ros.memory.store import EpisodicStore
+from oxygen_ros.memory.audit.audit_chain import AuditRecord, segment_paths
+from oxygen_ros.memory.audit.audit_log import AuditLog, AuditRules
+from oxygen_ros.memory.audit.audit_records import find_records
+from oxygen_ros.memory.audit.audit_verify import verify
+from oxygen_ros.memory.episodes.query import MemoryQuery
+from oxygen_ros.memory.episodes.reader import MemoryReader
+from oxygen_ros.memory.episodes.store import EpisodicStore
 
 RETRY_S = (0.01, 0.02)
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from tokenizers import AddedToken, decoders, models, Tokenizer
 
-from oxygen_ros.memory.scene_grammar import SceneFormat, SceneGrammar
-from oxygen_ros.memory.scene_text import parse_scene
-from oxygen_ros.memory.token_constraint import ConstrainedVocabulary
+from oxygen_ros.memory.scene.scene_grammar import SceneFormat, SceneGrammar
+from oxygen_ros.memory.scene.scene_text import parse_scene
+from oxygen_ros.memory.scene.token_constraint import ConstrainedVocabulary
 from oxygen_ros.models.text_tokenizer import TextTokenizer, TOKENIZER_NAME
 from oxygen_ros.models.tokenizer import bytes_to_unicode
 

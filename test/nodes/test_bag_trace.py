@@ -12,7 +12,7 @@ from rclpy.parameter import Parameter
 from rig import overrides, Rig
 
 from oxygen_ros.cli import main
-from oxygen_ros.engine.input_hash import image_hash, input_hash
+from oxygen_ros.engine.prefixes.input_hash import image_hash, input_hash
 from oxygen_ros.ingest import decode_compressed, decode_image
 from oxygen_ros.msg import ActionChunk, Target
 from oxygen_ros.nodes.oxygen_node import OxygenNode

@@ -14,7 +14,7 @@ from sensor_msgs.msg import CameraInfo, Image
 from std_srvs.srv import SetBool, Trigger
 
 from oxygen_ros.cli import main
-from oxygen_ros.memory.vocabulary import SceneVocabulary
+from oxygen_ros.memory.scene.vocabulary import SceneVocabulary
 from oxygen_ros.msg import ActionChunk, SceneNode, Target
 from oxygen_ros.nodes.clocks import ns_of
 from oxygen_ros.srv import GetSceneGraph, QueryMemory, SetInstruction, UpdateSceneGraph

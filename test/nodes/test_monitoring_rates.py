@@ -12,7 +12,7 @@ from rclpy.parameter import Parameter
 from rig import overrides, Rig
 from std_msgs.msg import Int64MultiArray
 
-from oxygen_ros.engine.timeline import EventKind
+from oxygen_ros.engine.scheduling.timeline import EventKind
 from oxygen_ros.msg import LatencyReport
 from oxygen_ros.nodes.oxygen_node import OxygenNode
 

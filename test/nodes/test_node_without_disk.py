@@ -8,8 +8,8 @@ from diagnostic_msgs.msg import DiagnosticArray
 from rig import overrides, Rig
 
 from oxygen_ros.cli import main
-from oxygen_ros.memory.query import MemoryQuery
-from oxygen_ros.memory.reader import MemoryReader
+from oxygen_ros.memory.episodes.query import MemoryQuery
+from oxygen_ros.memory.episodes.reader import MemoryReader
 from oxygen_ros.msg import Target
 from oxygen_ros.nodes.oxygen_node import OxygenNode
 

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 pytest.importorskip('rclpy', reason='the clocks are those of ROS')
-from oxygen_ros.memory.audit_chain import segment_paths
-from oxygen_ros.memory.audit_records import find_records
-from oxygen_ros.memory.connection import StoreRules
-from oxygen_ros.memory.query import MemoryQuery
-from oxygen_ros.memory.reader import MemoryReader
-from oxygen_ros.memory.vocabulary import SceneVocabulary
+from oxygen_ros.memory.audit.audit_chain import segment_paths
+from oxygen_ros.memory.audit.audit_records import find_records
+from oxygen_ros.memory.episodes.connection import StoreRules
+from oxygen_ros.memory.episodes.query import MemoryQuery
+from oxygen_ros.memory.episodes.reader import MemoryReader
+from oxygen_ros.memory.scene.vocabulary import SceneVocabulary
 from oxygen_ros.nodes.parameters.record_settings import RecordSettings
 from oxygen_ros.nodes.records import run_memory
 from oxygen_ros.nodes.records.run_memory import RunMemory

@@ -18,8 +18,8 @@ from rclpy.node import Node
 from rig import DOMAIN
 from sensor_msgs.msg import CameraInfo, Image
 
-from oxygen_ros.memory.projection import pose_matrix
-from oxygen_ros.memory.scene_text import SeenObject, SeenScene
+from oxygen_ros.memory.scene.projection import pose_matrix
+from oxygen_ros.memory.scene.scene_text import SeenObject, SeenScene
 from oxygen_ros.nodes.clocks import stamp_of
 from oxygen_ros.nodes.faults import FaultLog
 from oxygen_ros.nodes.parameters.position_settings import position_settings, PositionSettings

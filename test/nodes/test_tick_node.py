@@ -18,8 +18,8 @@ from rig import JOINTS, NodeProcess, Rig
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory
 
-from oxygen_ros.memory.audit_chain import segment_paths
-from oxygen_ros.memory.audit_records import find_records
+from oxygen_ros.memory.audit.audit_chain import segment_paths
+from oxygen_ros.memory.audit.audit_records import find_records
 from oxygen_ros.msg import ActionChunk, LatencyReport, Target
 from oxygen_ros.nodes.tick_node import TickNode
 

@@ -6,7 +6,7 @@ import numpy as np
 from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.typesys import get_types_from_msg, get_typestore, Stores
 
-from oxygen_ros.engine.timeline import EventKind
+from oxygen_ros.engine.scheduling.timeline import EventKind
 from oxygen_ros.report.latency_fields import FIELDS
 
 MESSAGES = Path(__file__).resolve().parent.parent.parent / 'msg'

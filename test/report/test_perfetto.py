@@ -4,7 +4,7 @@ import json
 import numpy as np
 import pytest
 
-from oxygen_ros.engine.timeline import EventKind, Timeline
+from oxygen_ros.engine.scheduling.timeline import EventKind, Timeline
 from oxygen_ros.report.perfetto import timeline_events, write_trace
 
 MS = 1_000_000

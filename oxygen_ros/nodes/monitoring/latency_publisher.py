@@ -11,9 +11,9 @@ from std_msgs.msg import Header
 
 import oxygen_ros.msg as msg
 
-from ...engine.cost_model import OnlineCostModel
-from ...engine.timeline import EventKind
-from ...engine.work import UnitKind
+from ...engine.scheduling.cost_model import OnlineCostModel
+from ...engine.scheduling.timeline import EventKind
+from ...engine.scheduling.work import UnitKind
 from ...runtime.runtime import Runtime
 from ..actuation.target_publisher import TargetPublisher
 from ..clocks import ClockBridge, stamp_of

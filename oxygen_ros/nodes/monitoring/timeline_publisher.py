@@ -6,7 +6,7 @@ from array import array
 from rclpy.node import Node
 from std_msgs.msg import Int64MultiArray, MultiArrayDimension, MultiArrayLayout
 
-from ...engine.timeline import Timeline
+from ...engine.scheduling.timeline import Timeline
 from ..clocks import ClockBridge
 from ..endpoints import make_publisher
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...memory.projection import pose_matrix
+from ...memory.scene.projection import pose_matrix
 
 _POSE = 7  # numbers of one: x, y, z and a quaternion
 

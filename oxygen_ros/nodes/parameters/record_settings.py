@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...memory.audit_log import AuditRules
-from ...memory.connection import StoreRules
+from ...memory.audit.audit_log import AuditRules
+from ...memory.episodes.connection import StoreRules
 
 
 @dataclass(frozen=True, slots=True)

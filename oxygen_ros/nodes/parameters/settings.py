@@ -10,12 +10,12 @@ from rclpy.validate_topic_name import validate_topic_name
 
 from ...engine.action_runner import ActionConfig, ActionMode
 from ...engine.config import Batching, EngineConfig, Policy
-from ...engine.manager import KVConfig
-from ...engine.scheduler import SchedulerConfig
+from ...engine.kv.manager import KVConfig
+from ...engine.scheduling.scheduler import SchedulerConfig
 from ...ingest import IngestRules
-from ...memory.scene_grammar import SceneFormat
-from ...memory.scene_graph import GraphRules
-from ...memory.vocabulary import load_vocabulary, SceneVocabulary
+from ...memory.scene.scene_grammar import SceneFormat
+from ...memory.scene.scene_graph import GraphRules
+from ...memory.scene.vocabulary import load_vocabulary, SceneVocabulary
 from ...runtime.runtime import Publish, RuntimeConfig
 from ...runtime.sensor_hub import SensorConfig
 from ..actuation.actuator_groups import actuator_groups, ActuatorGroup

@@ -12,9 +12,9 @@ from rclpy.task import Future
 
 import oxygen_ros.srv as srv
 
+from ...memory.episodes.reader import MemoryReader
+from ...memory.episodes.recall import recall, Recollection
 from ...memory.errors import StoreUnavailable
-from ...memory.reader import MemoryReader
-from ...memory.recall import recall, Recollection
 from ...types import SamplingParams
 from ..faults import FaultLog
 from .query_conversions import entry_msg, query_of

@@ -8,9 +8,9 @@ from builtin_interfaces.msg import Time
 
 import oxygen_ros.msg as msg
 
-from ...memory.query import MemoryQuery, Region
-from ...memory.reader import MemoryEntry
-from ...memory.records import EntryKind
+from ...memory.episodes.query import MemoryQuery, Region
+from ...memory.episodes.reader import MemoryEntry
+from ...memory.episodes.records import EntryKind
 from ..clocks import ns_of, stamp_of
 from ..conversions import node_msg, provenance_msg
 

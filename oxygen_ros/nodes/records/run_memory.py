@@ -10,14 +10,14 @@ import threading
 import time
 
 from ... import __version__
-from ...memory.audit_chain import AuditContext, AuditRecord, read_key
-from ...memory.audit_log import AuditLog
-from ...memory.facts import load_facts
-from ...memory.grounding import flagged, GroundingCheck
-from ...memory.recorder import MemoryRecorder
-from ...memory.records import Note
-from ...memory.store import EpisodicStore
-from ...memory.vocabulary import SceneVocabulary
+from ...memory.audit.audit_chain import AuditContext, AuditRecord, read_key
+from ...memory.audit.audit_log import AuditLog
+from ...memory.checks.facts import load_facts
+from ...memory.checks.grounding import flagged, GroundingCheck
+from ...memory.episodes.recorder import MemoryRecorder
+from ...memory.episodes.records import Note
+from ...memory.episodes.store import EpisodicStore
+from ...memory.scene.vocabulary import SceneVocabulary
 from ...runtime.memory_writer import MemoryWriter, WriterStatus
 from ...runtime.runtime import Runtime
 from ...types import ActionChunk, FloatArray, SamplingParams, SceneUpdate, TextResult

@@ -11,7 +11,7 @@ from rclpy.clock_type import ClockType
 from rclpy.node import Node
 from rclpy.time import Time
 
-from ...memory.projection import pose_matrix
+from ...memory.scene.projection import pose_matrix
 from ..parameters.position_settings import PositionSettings
 
 

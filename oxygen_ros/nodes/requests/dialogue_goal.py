@@ -9,7 +9,7 @@ from typing import Any
 from rclpy.action.server import ServerGoalHandle
 from rclpy.task import Future
 
-from ...memory.recall import Recollection
+from ...memory.episodes.recall import Recollection
 from ...types import SamplingParams, TextResult
 from .utterances import UtteranceStream
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 import time
 
-from ...engine.constraint import TokenConstraint
+from ...engine.text.constraint import TokenConstraint
 from ...runtime.runtime import Runtime
 from ...types import FinishReason, SamplingParams, TaskType, TextDelta, TextResult
 

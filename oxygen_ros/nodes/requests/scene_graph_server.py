@@ -16,10 +16,10 @@ import oxygen_ros.msg as msg
 import oxygen_ros.srv as srv
 
 from ...engine.model import VLAModel
-from ...memory.scene_grammar import SceneGrammar
-from ...memory.scene_graph import SceneGraph
-from ...memory.scene_text import parse_scene
-from ...memory.token_constraint import ConstrainedVocabulary
+from ...memory.scene.scene_grammar import SceneGrammar
+from ...memory.scene.scene_graph import SceneGraph
+from ...memory.scene.scene_text import parse_scene
+from ...memory.scene.token_constraint import ConstrainedVocabulary
 from ...runtime.runtime import Runtime
 from ...types import FinishReason, SamplingParams, SceneUpdate, TaskType, TextResult
 from ..conversions import scene_msg

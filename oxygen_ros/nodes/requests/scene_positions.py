@@ -15,8 +15,13 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import CameraInfo, Image
 
-from ...memory.projection import CameraGeometry, Point, position_from_depth, position_on_plane
-from ...memory.scene_text import ImageSizes, SeenObject, SeenScene
+from ...memory.scene.projection import (
+    CameraGeometry,
+    Point,
+    position_from_depth,
+    position_on_plane,
+)
+from ...memory.scene.scene_text import ImageSizes, SeenObject, SeenScene
 from ...types import Provenance
 from ..clocks import ns_of
 from ..endpoints import make_subscription

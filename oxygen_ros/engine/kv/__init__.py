@@ -1,0 +1,1 @@
+"""The KV cache: blocks, prefixes, contexts, and who holds what."""

@@ -1,0 +1,1 @@
+"""From an observation to its shared prefix, once."""

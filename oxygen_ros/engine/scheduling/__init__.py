@@ -1,0 +1,1 @@
+"""What runs next: work, costs, policies, and the record of it."""

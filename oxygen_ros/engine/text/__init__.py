@@ -1,0 +1,1 @@
+"""Text requests: admission, decoding in one batch, delivery."""

@@ -1,0 +1,1 @@
+"""The audit log: a chain of records, its proof and its repair."""

@@ -1,0 +1,1 @@
+"""Facts, and what is said held against them."""

@@ -1,0 +1,1 @@
+"""The episodic store: SQLite, queries, retention."""

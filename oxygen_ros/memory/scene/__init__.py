@@ -1,0 +1,1 @@
+"""The scene graph: its grammar, its text, and how updates are merged."""
