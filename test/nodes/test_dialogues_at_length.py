@@ -1,7 +1,7 @@
 """Dialogues that last, and many of them: the node stays as it was and goes on answering."""
 from __future__ import annotations
 
-import time
+import threading
 
 import pytest
 
@@ -12,36 +12,39 @@ from armed_rig import armed_rig
 from oxygen_ros.srv import GetMemoryReport, SetInstruction, UpdateSceneGraph
 
 
-def endless(rig, monkeypatch, pause_s):
-    """Have every answer last until its tokens are used up, each step for at least pause_s."""
+def endless(rig, monkeypatch):
+    """Have no answer end before its last token, until the function that is returned is called."""
     model = rig.node.runtime.model
-    true = model.logits
+    true, eos = model.logits, list(model.spec.eos_token_ids)
+    ended = threading.Event()
 
     def logits(hidden):
-        time.sleep(pause_s)
         scores = true(hidden)
-        scores[:, list(model.spec.eos_token_ids)] = -1e9
+        scores[:, eos] = 1e9 if ended.is_set() else -1e9
         return scores
 
     monkeypatch.setattr(model, 'logits', logits)
+    return ended.set
 
 
 def test_a_dialogue_longer_than_results_are_kept_ends_as_any_other(monkeypatch):
-    with armed_rig(dialogue__result_timeout_s=1) as rig:
-        endless(rig, monkeypatch, 0.015)
-        start_s = time.monotonic()
-        talk = rig.ask(max_tokens=40)
-        rig.wait_for(lambda: talk.result is not None, 'the result', 60.0)
-        result = talk.result
-        assert time.monotonic() - start_s > 1.1
+    with armed_rig(dialogue__result_timeout_s=1, engine__max_text_tokens=4000,
+                   kv__num_text_blocks=600) as rig:
+        end = endless(rig, monkeypatch)
+        talk = rig.ask(max_tokens=3500, temperature=1.0)
+        rig.wait_for(lambda: bool(talk.feedback), 'some text')
+        rig.spin_for(2.0)  # twice as long as results are kept
+        assert talk.result is None
+        end()
+        result = rig.wait_for_result(talk)
         assert talk.status == GoalStatus.STATUS_SUCCEEDED and talk.num_results == 1
-        assert result.finish_reason == 'length' and result.num_tokens == 40 and result.text
+        assert result.finish_reason == 'stop' and result.text
 
 
 def test_a_cancel_in_the_middle_of_decoding_is_served_at_once_with_the_text_so_far(monkeypatch):
     with armed_rig() as rig:
-        endless(rig, monkeypatch, 0.01)
-        talk = rig.ask(max_tokens=400)
+        endless(rig, monkeypatch)
+        talk = rig.ask(max_tokens=400, temperature=1.0)
         rig.wait_for(lambda: len(talk.feedback) > 3, 'some text')
         cancel = talk.handle.cancel_goal_async()
         rig.wait_for(cancel.done, 'the answer to the cancel')
