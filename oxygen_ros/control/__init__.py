@@ -9,7 +9,8 @@ from .limits import ActuationMode, JointLimits, Limiter
 from .realtime import apply_realtime, RealtimeItem, RealtimeReport, RealtimeSettings
 from .robot_description import limits_of_description
 from .statistics import TickFigures, TickStatistics
-from .tick import ControlTick, Decision, TickConfig
+from .tick import ControlTick, Decision
+from .tick_config import TickConfig
 
 __all__ = [
     'ActionSpace', 'ActuationMode', 'ArmReply', 'ArmState', 'ArmView', 'Arming', 'Cadence',

@@ -4,9 +4,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
-from rclpy.clock import Clock, JumpThreshold, TimeJump
+from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
-from rclpy.duration import Duration
 from rclpy.node import Node
 import torch
 
@@ -39,11 +38,9 @@ from .requests.engine_requests import EngineRequests
 from .requests.scene_graph_server import SceneGraphServer
 from .requests.scene_positions import ScenePositions
 from .sensors.inputs import Inputs
+from .world_changes import WorldChanges
 
 _WATCH_PERIOD_S = 0.1
-# Forward only far, for paused or slow simulated time catches up in steps.
-_TIME_JUMP = JumpThreshold(
-    min_forward=Duration(seconds=5), min_backward=Duration(nanoseconds=-1), on_clock_change=True)
 
 
 class DataPlane:
@@ -80,9 +77,10 @@ class DataPlane:
         if settings.memory.positions.frame_id:
             scene.positions = ScenePositions(
                 node, settings.memory.positions, settings.memory.scene_format.cameras, faults)
-        self._inputs = Inputs(
+        self._world = WorldChanges(node, self.runtime, faults)
+        self._inputs = self._world.inputs = Inputs(
             node, settings, self.runtime.sensors, self._clock, self._on_instruction,
-            self._on_time_jump, self._on_resize, faults)
+            self._world.camera_jumped, self._world.camera_resized, faults)
         # None: a tick in another process has them
         self.targets: TargetPublisher | None = None
         self._link: RobotLink | None = None
@@ -99,9 +97,6 @@ class DataPlane:
         self._add_diagnostics()
         self._create_timers()
         queries.configure(settings.records.store_file, settings.records.recall_tokens)
-        # The clock forgets a callback whose handle is dropped.
-        self._jump_handle = node.get_clock().create_jump_callback(
-            _TIME_JUMP, post_callback=self._faults.guard('time jump', self._on_clock_jump))
 
     # Making.
 
@@ -189,7 +184,7 @@ class DataPlane:
             self._node.destroy_timer(timer)
         self._latency_timer.destroy()
         self._diagnostics_timer.destroy()
-        self._jump_handle.unregister()
+        self._world.destroy()
         self._inputs.destroy()
         self._modes.destroy()
         self._node.destroy_publisher(self._chunks)
@@ -263,23 +258,3 @@ class DataPlane:
         self.runtime.set_instruction(instruction)
         self._memory.instruction(instruction, source)
         return ''
-
-    def _on_time_jump(self, camera: str) -> None:
-        self._reset(f'stamps of {camera} jumped back')
-
-    def _on_resize(self, camera: str) -> None:
-        width, height = self._inputs.ingest.inputs[camera].stream.size or (0, 0)
-        self._node.get_logger().warning(
-            f'{camera}: images are no longer {width}x{height}: what was computed from them is '
-            'dropped', throttle_duration_sec=5.0)
-        self.runtime.forget_observations()
-
-    def _on_clock_jump(self, jump: TimeJump) -> None:
-        self._inputs.forget()
-        self._reset(f'ROS time jumped ({jump.clock_change.name}, '
-                    f'{jump.delta.nanoseconds * 1e-9:.3f} s)')
-
-    def _reset(self, cause: str) -> None:
-        self._node.get_logger().warning(
-            f'{cause}: chunks and images from before are dropped', throttle_duration_sec=5.0)
-        self.runtime.reset()

@@ -11,7 +11,8 @@ import time
 from ..control import hold_reasons
 from ..control.limits import JointLimits
 from ..control.realtime import RealtimeReport, RealtimeSettings
-from ..control.tick import Decision, TickConfig
+from ..control.tick import Decision
+from ..control.tick_config import TickConfig
 from ..engine.config import EngineConfig
 from ..engine.engine import Engine, EngineEvent
 from ..engine.kv.memory_report import memory_report, MemoryReport

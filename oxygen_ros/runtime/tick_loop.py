@@ -11,7 +11,8 @@ from ..control.arming import Arming
 from ..control.chunk_buffer import ChunkBuffer
 from ..control.limits import JointLimits
 from ..control.realtime import apply_realtime, RealtimeReport, RealtimeSettings
-from ..control.tick import ControlTick, Decision, TickConfig
+from ..control.tick import ControlTick, Decision
+from ..control.tick_config import TickConfig
 from ..types import RobotState
 from .tick_thread import TickThread
 
