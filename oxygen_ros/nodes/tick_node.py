@@ -116,6 +116,12 @@ class TickNode(LifecycleNode):
             self._plane.destroy()
             self._plane = None
 
+    def destroy_node(self) -> None:
+        """Hold, stop and free in any state: a tick must not outlive its node."""
+        self._stop(hold_reasons.SHUTDOWN)
+        self._destroy_plane()
+        super().destroy_node()
+
     # Parameters.
 
     def _on_set_parameters(self, changes: list[Parameter[Any]]) -> SetParametersResult:

@@ -16,6 +16,7 @@ from std_srvs.srv import SetBool
 
 from oxygen_ros.msg import LatencyReport, Target
 from oxygen_ros.nodes.oxygen_node import OxygenNode
+from oxygen_ros.nodes.tick_node import TickNode
 from oxygen_ros.srv import GetMemoryReport
 
 SUCCESS, ERROR = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.ERROR
@@ -93,12 +94,14 @@ def test_shutdown_from_each_state_frees_all_and_the_node_still_answers(rig, stat
     assert not any(thread.name in THREADS for thread in threading.enumerate())
 
 
-def test_a_node_that_is_destroyed_while_active_holds_and_leaves_no_thread(rig):
-    node = OxygenNode('other', context=rig.context, parameter_overrides=overrides())
+@pytest.mark.parametrize(('kind', 'name'), [(OxygenNode, 'other'), (TickNode, 'other_tick')])
+def test_a_node_that_is_destroyed_while_active_holds_and_leaves_no_thread(rig, kind, name):
+    node = kind(name, context=rig.context, parameter_overrides=overrides(engine_node='other'))
     rig.listen(Target, 'other/target')
     targets = rig.received['other/target']
     bring_to(node, State.PRIMARY_STATE_ACTIVE)
     rig.wait_for(lambda: bool(targets), 'a target')
+    assert any(thread.name == 'oxygen_tick' for thread in threading.enumerate())
     node.destroy_node()
     rig.wait_for(lambda: targets[-1].hold_reason == 'shutdown', 'the last hold')
     assert not any(thread.name in THREADS for thread in threading.enumerate())
