@@ -12,7 +12,8 @@ from .gates import Gate
 _FINE_PRINT = (
     'lateness: from the absolute deadline to the return of publish() in the node, on the '
     'steady clock; on time: within 2 ms, not held, from an observation of at most 400 ms.',
-    'wait: from the moment at which an action was due to the start of its pass. First token: at '
+    'wait: from the moment at which an action was due, and the one before it done, to the start '
+    'of its pass. First token: at '
     'the client, goal sent to first feedback. Scene update: request to publication.',
     'ingest: from the callback to the finished frame. Uncounted: frames sent between the first '
     'and the last that came, and neither received nor superseded.',

@@ -52,7 +52,7 @@ class ReplayRecorder(NodeDriver):
 
     def wait_for_images(self, cameras: Sequence[str], is_playing: Callable[[], bool]) -> None:
         """Spin until the player is there, or has come to its end already."""
-        self.wait(lambda: all(map(self._is_published, cameras)) or not is_playing(),
+        self.wait(lambda: all(map(self.is_published, cameras)) or not is_playing(),
                   'the recording to be played')
 
     def play(self, is_playing: Callable[[], bool], duration_s: float | None,

@@ -51,6 +51,7 @@ class Engine:
         self.config = config
         self.sensors = sensors
         self.counters = Counters()
+        self._pass_ended_ns = 0
         self.timeline = Timeline()
         # Of the moment at which isolated caches would have taken most.
         self.peak: MemoryReport | None = None
@@ -138,8 +139,11 @@ class Engine:
         assert self.action.ready is not None
         self.runner.ledger.read_observation(self.action.ready.observation)
         started_ns = chunk.pass_started_ns
+        # Behind a slice or a late wake-up. What the pass before it took is no wait of this kind.
+        free_ns = max(due_ns, self._pass_ended_ns)
+        self._pass_ended_ns = chunk.pass_ended_ns
         self.timeline.record(
-            EventKind.ACTION_WAIT, due_ns, max(due_ns, started_ns), 0, chunk.chunk_id)
+            EventKind.ACTION_WAIT, free_ns, max(free_ns, started_ns), 0, chunk.chunk_id)
         self.timeline.record(
             EventKind.ACTION, started_ns, chunk.pass_ended_ns, 1, chunk.provenance.observation_id)
         return 1

@@ -86,9 +86,10 @@ class EngineThread:
         engine = self._engine
         while not self._stop.is_set():
             self.heartbeat_ns = now_ns = time.monotonic_ns()
+            deadline_ns = engine.action.deadline_ns(now_ns)
             self._wake.clear()
             try:
-                worked = engine.run_cycle(now_ns, engine.action.deadline_ns(now_ns))
+                worked = engine.run_cycle(now_ns, deadline_ns)
             except Exception:  # noqa: B902, BLE001 reported, and there is a budget
                 self._recover()
                 if self.is_lost:
@@ -99,8 +100,9 @@ class EngineThread:
             if worked:
                 self.failed = False
             else:
-                now_ns = time.monotonic_ns()
-                self._wake.wait(max(0.0, (engine.action.deadline_ns(now_ns) - now_ns) * 1e-9))
+                # Until the deadline that this cycle knew: it may have passed meanwhile, and the one
+                # after it is a period away.
+                self._wake.wait(max(0.0, (deadline_ns - time.monotonic_ns()) * 1e-9))
         try:
             engine.stop()
         except Exception:  # noqa: B902, BLE001 reported

@@ -96,7 +96,7 @@ def test_memory_stands_still_and_nothing_is_missed(tmp_path):
         # A gap of two periods is one that was missed.
         assert np.diff(stamps_s).max() < 1.9 and len(arrays) > DURATION_S * 0.95
         assert np.diff(ticks).min() == 1
-        assert len(ticks) > 0.8 * (ticks[-1] - ticks[0])  # others may be busy here too
+        assert len(ticks) > 0.95 * (ticks[-1] - ticks[0])
         assert np.mean([held for _, held in soak.ticks]) < 0.05
         assert soak.num_talks > DURATION_S / 10 and len(scenes) > DURATION_S / 5
         parts = {status.name: status for status in arrays[-1].status}

@@ -113,3 +113,27 @@ def test_a_stop_does_not_wait_for_the_next_attempt(engine, thread, monkeypatch):
     engine.works = False
     wait_for(lambda: thread.failed)
     assert thread.stop(5.0)
+
+
+def test_a_deadline_that_passes_during_an_empty_cycle_is_not_slept_through(engine, monkeypatch):
+    start_ns, period_ns = time.monotonic_ns() + 50_000_000, 60_000_000_000
+    cycles = []
+
+    def run_cycle(now_ns, deadline_ns):
+        cycles.append(now_ns)
+        if now_ns < start_ns:
+            time.sleep(0.06)  # past the deadline, with nothing to do
+        return 0
+
+    monkeypatch.setattr(engine, 'run_cycle', run_cycle)
+    monkeypatch.setattr(engine, 'deadline_ns', lambda now_ns: start_ns + max(
+        0, (now_ns - start_ns) // period_ns + 1) * period_ns if now_ns >= start_ns else start_ns)
+    thread = EngineThread(engine, lambda report: None)
+    thread.start(start_ns)
+    try:
+        end_s = time.monotonic() + TIMEOUT_S
+        while not any(now_ns >= start_ns for now_ns in cycles) and time.monotonic() < end_s:
+            time.sleep(0.01)
+        assert any(now_ns >= start_ns for now_ns in cycles)
+    finally:
+        thread.stop()

@@ -11,7 +11,7 @@ class EventKind(IntEnum):
     """What an entry of the timeline is."""
 
     ACTION = 0  # an action pass
-    ACTION_WAIT = 1  # from an action's due time to its start
+    ACTION_WAIT = 1  # from an action's due time, and the end of the one before, to its start
     PREFIX = 2  # a slice of a new prefix
     DIALOGUE = 3  # a slice of dialogue work
     SCENE_GRAPH = 4  # a slice of scene-graph work

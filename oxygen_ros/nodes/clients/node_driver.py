@@ -15,6 +15,8 @@ import rclpy
 from rclpy.action import ActionClient
 from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
+from rclpy.qos import qos_profile_sensor_data
+from sensor_msgs.msg import CompressedImage, Image, JointState
 from std_srvs.srv import SetBool
 
 from oxygen_ros.action import Dialogue
@@ -42,16 +44,14 @@ class NodeDriver(Node):
         self._dialogue: Any = ActionClient(self, Dialogue, 'oxygen/dialogue')
 
     def bring_up(self, cameras: tuple[str, ...]) -> None:
-        """Configure the node, wait until every camera is published, arm it and activate it."""
+        """Configure the node, wait until every camera streams, arm it and activate it."""
         self.say('waiting for the node')
         self.wait(self._change_state.service_is_ready, 'the node')
         self.say('configuring: loading the model, allocating, warming up')
         self.transition(Transition.TRANSITION_CONFIGURE, 'configure')
         if cameras:
             self.say('waiting for every camera')
-            self.wait(
-                lambda: all(map(self._is_published, cameras)), 'images of ' + ', '.join(cameras)
-            )
+            self._wait_for_streams(cameras)
         self._arm()
         self.transition(Transition.TRANSITION_ACTIVATE, 'activate')
 
@@ -74,9 +74,25 @@ class NodeDriver(Node):
         self.wait(self._get_memory_report.service_is_ready, 'a node named oxygen', timeout_s)
         return self.call(self._get_memory_report, GetMemoryReport.Request(), 'get_memory_report')
 
-    def _is_published(self, camera: str) -> bool:
+    def is_published(self, camera: str) -> bool:
+        """Whether somebody publishes images of a camera."""
         topics = (f'{camera}/image_raw', f'{camera}/image_raw/compressed')
         return any(self.count_publishers(topic) for topic in topics)
+
+    def _wait_for_streams(self, cameras: tuple[str, ...]) -> None:
+        """Wait for an image of every camera, and for joint states where they are published."""
+        seen: set[str] = set()
+        topics = [(kind, f'{camera}/{topic}', camera) for camera in cameras for kind, topic in (
+            (Image, 'image_raw'), (CompressedImage, 'image_raw/compressed'))]
+        topics.append((JointState, 'joint_states', 'joint_states'))
+        subscriptions = [
+            self.create_subscription(kind, topic, lambda _, name=name: seen.add(name),
+                                     qos_profile_sensor_data) for kind, topic, name in topics]
+        self.wait(lambda: seen.issuperset(cameras), 'images of ' + ', '.join(cameras))
+        if self.count_publishers('joint_states'):
+            self.wait(lambda: 'joint_states' in seen, 'joint states')
+        for subscription in subscriptions:
+            self.destroy_subscription(subscription)
 
     def transition(self, transition: int, name: str) -> None:
         """Change the node's lifecycle state.
