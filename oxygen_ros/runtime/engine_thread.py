@@ -100,8 +100,8 @@ class EngineThread:
             if worked:
                 self.failed = False
             else:
-                # Until the deadline that this cycle knew: it may have passed meanwhile, and the one
-                # after it is a period away.
+                # Until the deadline that this cycle knew: it may have passed meanwhile, and the
+                # one after it is a period away.
                 self._wake.wait(max(0.0, (deadline_ns - time.monotonic_ns()) * 1e-9))
         try:
             engine.stop()
