@@ -121,7 +121,7 @@ class Rig:
             temperature: float = 0.0) -> Conversation:
         """Send a goal and wait until it is accepted."""
         talk = Conversation()
-        self.wait_for(self._dialogue.server_is_ready, 'the dialogue action')
+        self.wait_for(self._dialogue.server_is_ready, 'the dialogue action', 60.0)
         goal = Dialogue.Goal(prompt=prompt, max_tokens=max_tokens, temperature=temperature)
         sent = self._dialogue.send_goal_async(
             goal, feedback_callback=lambda message: talk.feedback.append(message.feedback))
