@@ -19,7 +19,7 @@ class RealtimeSettings:
     :raises ValueError: names the field, what was expected and what came.
     """
 
-    switch_interval_s: float = 0.0001  # how long another thread may keep the interpreter; process
+    switch_interval_s: float = 0.0005  # how long another thread may keep the interpreter; process
     fifo_priority: int = 0  # SCHED_FIFO, 1 to 99; 0: leave the scheduler alone; thread
     cpus: tuple[int, ...] = ()  # cores the thread may run on; empty: all; thread
     lock_memory: bool = False  # no page of the process is swapped out; process

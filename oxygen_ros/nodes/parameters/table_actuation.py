@@ -65,7 +65,7 @@ ACTUATION: tuple[ParameterSpec, ...] = (
                   'Largest distance of the joints from the last target before the node holds, '
                   'likewise', 'rad or m', live=True),
 
-    ParameterSpec('realtime.switch_interval_s', 0.0001,
+    ParameterSpec('realtime.switch_interval_s', 0.0005,
                   'How long another thread may keep the interpreter', 's', 0.00001, 1.0),
     ParameterSpec('realtime.fifo_priority', 0,
                   'SCHED_FIFO priority of the tick; 0: leave the scheduler alone', low=0, high=99),

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,9 @@ _NAMES = ('autostart', 'engine_node', 'joints', 'robot_description', 'max_observ
           'sensors.state_max_age_s', 'sensors.future_tolerance_s',
           'diagnostics.rate_hz', 'diagnostics.max_jitter_p99_ms', 'diagnostics.max_held_ratio')
 _GROUPS = ('actuation.', 'limits.', 'realtime.')
+# In a process of its own the tick has only the executor's thread beside it, which may as well hand
+# over often: in less than the tick spends awake before its deadline, so that none waits for it.
+_OWN_SWITCH_INTERVAL_S = 0.0001
 
 TICK_PARAMETERS: tuple[ParameterSpec, ...] = tuple(
     spec for spec in PARAMETERS
@@ -60,12 +63,15 @@ def make_tick_settings(values: Mapping[str, Value]) -> TickSettings:
     reader: Mapping[str, Any] = values
     joints = names(reader, 'joints')
     try:
+        realtime = realtime_settings(reader)
+        realtime = replace(realtime, switch_interval_s=min(
+            realtime.switch_interval_s, _OWN_SWITCH_INTERVAL_S))
         return TickSettings(
             joints=joints, groups=actuator_groups(reader, joints),
             ingest=IngestRules(reader['sensors.future_tolerance_s']),
             loop=TickLoopConfig(
                 tick=tick_config(reader, len(joints)), limits=joint_limits(reader, len(joints)),
-                blend_s=reader['actuation.blend_s'], realtime=realtime_settings(reader)),
+                blend_s=reader['actuation.blend_s'], realtime=realtime),
             diagnostics=ActuationLimits(
                 reader['diagnostics.max_jitter_p99_ms'], reader['diagnostics.max_held_ratio']),
             diagnostics_rate_hz=reader['diagnostics.rate_hz'])
