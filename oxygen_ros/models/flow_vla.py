@@ -1,6 +1,7 @@
 """What the families have in common: vision, language, and the shape of an action pass."""
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -34,7 +35,7 @@ class FlowPass:
     shared: object = None  # what the passes on one prefix share
 
 
-class FlowVLA:
+class FlowVLA(ABC):
     """A `VLAModel` but for its action expert, which a family's class adds.
 
     Only the thread that owns the engine may call it. It keeps nothing between calls.
@@ -188,7 +189,8 @@ class FlowVLA:
                         noise.to(self.device, torch.float32, copy=True), state, position,
                         self._rope.rows(self._offsets[num_head:] + position))
 
-    def prepare_action(self, action: ActionPass, shared: object, attend: Attend) -> None:
+    def prepare_action(  # noqa: B027 a hook, which most families leave alone
+            self, action: ActionPass, shared: object, attend: Attend) -> None:
         """Do nothing; for families with a state token see there."""
 
     @torch.inference_mode()
@@ -200,9 +202,9 @@ class FlowVLA:
                                       self._action_out)
         action.actions.add_(action.velocity, alpha=-1.0 / action.num_steps)
 
+    @abstractmethod
     def _expert_output(self, action: FlowPass, step: int, attend: Attend) -> Tensor:
         """Return the expert's output for the noisy actions: [action_horizon, expert width]."""
-        raise NotImplementedError
 
     def finish_action(self, action: ActionPass) -> FloatArray:
         """Return the chunk un-normalised, [action_horizon, action_dim]; waits for the device."""

@@ -60,7 +60,8 @@ class DataPlane:
         self._faults = faults
         self._joints = list(settings.joints)
         self._clock = ClockBridge(node.get_clock())
-        self._num_faults_seen, self._is_started = 0, False
+        self._num_faults_seen = 0
+        self.is_active = False  # engine and tick run
         if settings.num_threads:
             torch.set_num_threads(settings.num_threads)
         model = create_model(settings.model_name, **settings.model_options)
@@ -101,22 +102,16 @@ class DataPlane:
     # Making.
 
     def _add_diagnostics(self) -> None:
-        runtime = self.runtime
-        add = self._diagnostics.add
-
         def limits() -> tasks.DiagnosticLimits:
             return self.settings.diagnostics
 
+        add = self._diagnostics.add
         add('actuation', elsewhere_task(self._node) if self.targets is None or self._link is None
-            else actuation_task(self._node, runtime.loop, self.targets, self._link, limits))
-        for camera in runtime.sensors.config.cameras:
-            add(f'camera {camera}', tasks.camera_task(self._node, runtime, self._inputs, camera,
-                                                      limits))
-        add('joint states', tasks.joints_task(self._node, runtime, self._inputs))
-        add('engine', tasks.engine_task(self._node, runtime, self._inputs, limits, self._faults))
-        add('memory', tasks.memory_task(runtime, self._scene, self._memory))
+            else actuation_task(self._node, self.runtime.loop, self.targets, self._link, limits))
+        tasks.add_tasks(add, self._node, self.runtime, self._inputs, limits, self._faults)
+        add('memory', tasks.memory_task(self.runtime, self._scene, self._memory))
         add('dialogue', tasks.dialogue_task(self._dialogue, self.requests))
-        add('model', tasks.model_task(runtime))
+        add('model', tasks.model_task(self.runtime))
 
     def _create_timers(self) -> None:
         # On the steady clock: under simulated time a timer on ROS time may never fire.
@@ -139,11 +134,6 @@ class DataPlane:
 
     # Life.
 
-    @property
-    def is_active(self) -> bool:
-        """Whether engine and tick run."""
-        return self._is_started
-
     def start(self) -> None:
         """Start engine, tick and ingest."""
         if self.targets is not None:
@@ -155,12 +145,12 @@ class DataPlane:
         self._memory.start(read_all(self._node))
         self._dialogue.start(self.requests, self.settings.dialogue)
         self._scene.start(self.requests)
-        self._is_started = True
+        self.is_active = True
 
     def stop(self, reason: str = hold_reasons.DEACTIVATED, timeout_s: float = 5.0) -> bool:
         """Hold, stop everything and end every request; False: the engine did not stop in time."""
-        was_active = self._is_started
-        self._is_started = False
+        was_active = self.is_active
+        self.is_active = False
         self._dialogue.stop()
         self._scene.stop()
         stopped = self.runtime.deactivate(reason, timeout_s)

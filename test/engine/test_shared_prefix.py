@@ -172,7 +172,6 @@ def test_the_sdpa_path_copies_no_prefix():
     assert run_frame(attention_backend='reference').engine.runner.backend.prefix_bytes_copied > 0
 
 
-@pytest.mark.slow  # seconds of waiting
 def test_a_thousand_chunks_and_a_hundred_requests_grow_nothing():
     harness = Harness(sensors=FakeSensors(2, period_ns=500 * MS))
     harness.check_every = 50

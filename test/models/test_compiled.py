@@ -34,7 +34,7 @@ def test_a_compiled_model_gives_the_chunks_of_the_eager_one(model, backend):
     assert (compiled.spec, compiled.checksum) == (model.spec, model.checksum)
 
 
-@pytest.mark.slow  # seconds of waiting
+@pytest.mark.slow
 def test_new_prefixes_and_steps_are_not_compiled_again(model):
     compiled = CompiledModel(model, 'eager')
     chunks(compiled)

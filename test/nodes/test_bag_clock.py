@@ -41,7 +41,7 @@ def clock_ns(received):
             for _, message in received['clock']]
 
 
-@pytest.mark.slow  # seconds of waiting
+@pytest.mark.slow
 @pytest.mark.parametrize('other_ns', [0, OTHER_CLOCK_NS])
 def test_the_clock_is_that_of_the_stamps_at_the_rate_asked_for_and_never_goes_back(play, other_ns):
     plan = Plan(num_frames=30, clock_ns=other_ns)
@@ -70,7 +70,7 @@ def test_the_clock_is_that_of_the_stamps_at_the_rate_asked_for_and_never_goes_ba
         assert abs(now[nearest] - stamp_ns(message)) < SECOND
 
 
-@pytest.mark.slow  # seconds of waiting
+@pytest.mark.slow
 @pytest.mark.parametrize('clock_hz', [0, 100])
 def test_paused_nothing_comes_and_what_follows_is_fresh(play, clock_hz):
     source, listener = play(Plan(num_frames=400), clock_hz=clock_hz)

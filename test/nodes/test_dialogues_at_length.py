@@ -27,7 +27,7 @@ def endless(rig, monkeypatch):
     return ended.set
 
 
-@pytest.mark.slow  # seconds of waiting
+@pytest.mark.slow
 def test_a_dialogue_longer_than_results_are_kept_ends_as_any_other(monkeypatch):
     with armed_rig(dialogue__result_timeout_s=1, engine__max_text_tokens=4000,
                    kv__num_text_blocks=600) as rig:

@@ -28,7 +28,7 @@ def cpu_s(process, tick_id):
     return sum(threads.values()), tick_s
 
 
-@pytest.mark.slow  # seconds of waiting
+@pytest.mark.slow
 def test_an_idle_node_takes_less_than_a_twentieth_of_a_core_beside_its_tick():
     context = Context()
     rclpy.init(context=context, domain_id=DOMAIN)

@@ -43,7 +43,7 @@ def set_rates(rig, latency_hz, diagnostics_hz):
     return [result.successful for result in results]
 
 
-@pytest.mark.slow  # seconds of waiting
+@pytest.mark.slow
 def test_reports_and_statuses_are_switched_off_and_on_while_the_node_runs(rig):
     reports, statuses = rig.received[REPORTS], rig.received[STATUSES]
     rig.wait_for(lambda: len(reports) > 2 and len(statuses) > 1, 'reports and statuses')

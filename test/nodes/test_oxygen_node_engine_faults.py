@@ -124,7 +124,6 @@ def test_a_fault_of_the_engine_ends_live_requests_with_an_error_and_the_engine_g
     assert rig.wait_for_result(rig.ask(max_tokens=4)).finish_reason in ('stop', 'length')
 
 
-@pytest.mark.slow  # seconds of waiting
 def test_an_engine_that_keeps_failing_holds_answers_and_recovers_when_the_cause_ends(rig, spoil):
     start = len(rig.targets)
     thread = rig.node.runtime.engine_thread

@@ -54,7 +54,7 @@ def entity_counts(node):
             len(list(node.services)), len(list(node.guards)))
 
 
-@pytest.mark.slow  # seconds of waiting
+@pytest.mark.slow
 def test_a_node_goes_through_its_life_several_times_and_leaves_nothing_behind(rig, make_node):
     node = make_node()
     rig.listen(Target, 'oxygen/target')
@@ -79,7 +79,7 @@ def test_a_node_goes_through_its_life_several_times_and_leaves_nothing_behind(ri
     assert len(held) >= 3
 
 
-@pytest.mark.slow  # seconds of waiting
+@pytest.mark.slow
 def test_ticks_chunks_and_observations_count_from_each_activation(rig, make_node):
     node = make_node()
     rig.listen(Target, 'oxygen/target')

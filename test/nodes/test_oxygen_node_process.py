@@ -52,7 +52,7 @@ def test_a_signal_while_decoding_ends_the_process_in_a_hold(signals):
         node.close()
 
 
-@pytest.mark.slow  # seconds of waiting
+@pytest.mark.slow
 def test_a_signal_after_the_shutdown_transition_ends_the_process_all_the_same():
     rig, node = Rig(), NodeProcess()
     try:

@@ -60,7 +60,7 @@ def test_the_warm_up_is_over_before_anything_is_published_and_is_not_in_the_figu
         assert len(rows) and rows[:, 1].min() >= runtime.started_ns - 1_000_000_000
 
 
-@pytest.mark.slow  # seconds of waiting
+@pytest.mark.slow
 def test_importing_the_node_leaves_the_programs_logging_alone():
     code = """
 import json, logging, sys

@@ -84,7 +84,7 @@ def assert_pictures(messages):
     assert sum(b == (a + 1) % 8 for a, b in pairwise(numbers)) >= len(numbers) - 3
 
 
-@pytest.mark.slow  # seconds of waiting
+@pytest.mark.slow
 def test_a_recording_ends_by_itself_and_an_offset_keeps_the_instruction(start, tmp_path):
     bag = make_bag(tmp_path / 'bag', Plan(num_frames=320))
     source, listener = start('bag_player', {'bag': bag, 'start_offset': 4, 'rate': 2},

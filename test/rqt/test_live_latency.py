@@ -170,7 +170,7 @@ def _noting(threads, function):
     return noted
 
 
-@pytest.mark.slow  # seconds of waiting
+@pytest.mark.slow
 def test_top_into_a_pipe_prints_lines_and_ends_with_the_pipe(publisher):
     process = subprocess.Popen(
         [sys.executable, '-m', 'oxygen_ros.cli', 'top', '--topic', TOPIC, '--period', '0.2'],

@@ -56,10 +56,10 @@ class PrefixWork:
                  hashed: bool = False) -> None:
         self.observation = observation
         self.builder = builder
-        self._arrived_ns = observation.steady_ns
+        self.arrived_ns = observation.steady_ns
         self._runner = runner
         self._features = features
-        self._rank = rank
+        self.rank = rank
         self._prompt_tokens = prompt_tokens
         self._complete = complete
         self._pending = list(observation.frames)
@@ -77,14 +77,6 @@ class PrefixWork:
             num_tokens=self._num_tokens, prefix_block=0, prefix_tokens=0,
             block_table=builder.block_table, num_own=0, mask=MaskKind.BIDIRECTIONAL)])
         self._attend = runner.attend(self._plan)
-
-    @property
-    def rank(self) -> Rank:
-        return self._rank
-
-    @property
-    def arrived_ns(self) -> int:
-        return self._arrived_ns
 
     def next_unit(self) -> UnitKey | None:
         if self._done:

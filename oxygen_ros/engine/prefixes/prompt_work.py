@@ -28,10 +28,10 @@ class PromptWork:
                  tokens: tuple[int, ...], arrived_ns: int,
                  complete: Callable[[Tensor | None], None], with_head: bool) -> None:
         assert tokens
-        self._arrived_ns = arrived_ns
+        self.arrived_ns = arrived_ns
         self._runner = runner
         self._kind = kind
-        self._rank = rank
+        self.rank = rank
         self._tokens = tokens
         self._complete = complete
         self._with_head = with_head
@@ -45,14 +45,6 @@ class PromptWork:
             prefix_tokens=prefix.num_tokens, block_table=context.writable_blocks(len(tokens)),
             num_own=0, mask=MaskKind.CAUSAL)])
         self._attend = runner.attend(self._plan)
-
-    @property
-    def rank(self) -> Rank:
-        return self._rank
-
-    @property
-    def arrived_ns(self) -> int:
-        return self._arrived_ns
 
     def next_unit(self) -> UnitKey | None:
         if self._done:

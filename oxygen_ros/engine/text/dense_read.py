@@ -31,9 +31,9 @@ class DenseRead:
     def __init__(self, runner: ModelRunner, rank: Rank, context: Context, num_queries: int,
                  arrived_ns: int, complete: Callable[[FloatArray], None]) -> None:
         prefix = context.prefix
-        self._arrived_ns = arrived_ns
+        self.arrived_ns = arrived_ns
         self._runner = runner
-        self._rank = rank
+        self.rank = rank
         self._num_queries = num_queries
         self._complete = complete
         self._layer = 0
@@ -44,14 +44,6 @@ class DenseRead:
             num_tokens=num_queries, prefix_block=prefix.first_block,
             prefix_tokens=prefix.num_tokens, block_table=(), num_own=0,
             mask=MaskKind.PREFIX_ONLY)]))
-
-    @property
-    def rank(self) -> Rank:
-        return self._rank
-
-    @property
-    def arrived_ns(self) -> int:
-        return self._arrived_ns
 
     def next_unit(self) -> UnitKey | None:
         if self._layer == self._runner.spec.num_layers:

@@ -184,3 +184,12 @@ def model_task(runtime: Runtime) -> Task:
             ('warm-up (s)', runtime.warm_up_s)]
 
     return task
+
+
+def add_tasks(add: Callable[[str, Task], None], node: Node, runtime: Runtime, inputs: Inputs,
+              limits: Limits, faults: FaultLog) -> None:
+    """Add what is looked at of the way from the sensors through the engine."""
+    for camera in runtime.sensors.config.cameras:
+        add(f'camera {camera}', camera_task(node, runtime, inputs, camera, limits))
+    add('joint states', joints_task(node, runtime, inputs))
+    add('engine', engine_task(node, runtime, inputs, limits, faults))
