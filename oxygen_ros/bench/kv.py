@@ -13,6 +13,7 @@ from rich.table import Table
 from ..engine.config import EngineConfig
 from ..engine.kv.manager import KVConfig
 from ..engine.kv.memory_report import memory_report, reduction_limit
+from ..engine.model import VLAModel
 from ..engine.scheduling.scheduler import SchedulerConfig
 from ..models.tiny import TinyModel
 from ..models.tiny_config import TinyConfig
@@ -54,16 +55,22 @@ def _storage_bytes(bench: Workbench) -> int:
 
 
 def measure_peak(visual_tokens: int, sharing: str) -> tuple[int, int]:
+    """Return `peak` of the model tiny with so many visual tokens."""
+    return peak(_model(visual_tokens), sharing)
+
+
+def peak(model: VLAModel, sharing: str) -> tuple[int, int]:
     """Run three tasks on one frame; return the most bytes referenced at one time, and the private
     tokens then.
     """
-    model = _model(visual_tokens)
     # A slice of one unit: the look at the goals comes after every token.
     config = EngineConfig(
         kv=KVConfig(sharing=sharing, max_live_prefixes=5),
         scheduler=SchedulerConfig(micro_slice_s=1e-9),
     )
-    sensors = SyntheticSensors(NUM_CAMERAS, image_px=112, num_observations=1)
+    sensors = SyntheticSensors(
+        model.spec.num_cameras, model.spec.action_dim, image_px=112, num_observations=1
+    )
     bench = Workbench(model, config, sensors)
     bench.engine.set_instruction('put the red cup on the blue plate')
     bench.run_until(lambda: bool(bench.chunks))

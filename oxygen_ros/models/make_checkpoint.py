@@ -62,6 +62,11 @@ def write_checkpoint(folder: Path, config: VLAConfig, seed: int = 0,
     tensors = {lerobot_name(name, config.family): draw(name, shape, seed).to(dtype)
                for name, shape in tensor_shapes(config).items()}
     save_file(tensors, folder / 'model.safetensors')
+    write_description(folder, config)
+
+
+def write_description(folder: Path, config: VLAConfig) -> None:
+    """Write what a checkpoint holds beside its weights: config, processors, tokenizer."""
     _write_json(folder / 'config.json', policy_config(config))
     _write_processors(folder, config)
     make_tokenizer().save(str(folder / TOKENIZER_NAME))
@@ -86,14 +91,16 @@ def lerobot_name(name: str, family: Family) -> str:
     return f'model.{name}'
 
 
-def draw(name: str, shape: Shape, seed: int) -> Tensor:
+def draw(name: str, shape: Shape, seed: int, device: torch.device | str = 'cpu') -> Tensor:
     """Draw one tensor, scaled by its inputs, from a generator of its own.
 
     Norms, biases and modulations are all non-trivial, so that no mistake hides behind a zero.
+
+    :param device: where it is drawn; other kinds of device draw other numbers.
     """
     key = sha256(f'{seed} {name}'.encode()).digest()
-    generator = torch.Generator().manual_seed(int.from_bytes(key[:7], 'big'))
-    normal = torch.randn(shape, generator=generator)
+    generator = torch.Generator(device).manual_seed(int.from_bytes(key[:7], 'big'))
+    normal = torch.randn(shape, generator=generator, device=device)
     if '.dense.' in name:  # rows are scale, shift, gate
         return normal * (0.6 if name.endswith('bias') else 2.0 / math.sqrt(shape[-1]))
     if 'norm' in name and name.endswith('weight'):

@@ -67,9 +67,9 @@ class CutScheduler:
         return self.inner(work, deadline_ns)
 
 
-def same_batch_run(cut_seed):
+def same_batch_run(cut_seed, model=None):
     """Three requests admitted together on one frame, decoded as one batch throughout."""
-    harness = record_logits(Harness(sensors=FakeSensors(2, num_observations=1)))
+    harness = record_logits(Harness(model, sensors=FakeSensors(2, num_observations=1)))
     if cut_seed is not None:
         CutScheduler(harness, cut_seed)
     harness.run_until(lambda: harness.chunks)

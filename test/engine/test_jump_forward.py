@@ -6,6 +6,8 @@ import random
 from harness import Harness, tiny
 import pytest
 
+pytest.importorskip('llguidance', reason='needs llguidance, which the grammars are run by')
+
 from oxygen_ros.engine.kv.manager import KVConfig
 from oxygen_ros.engine.scheduling.scheduler import SchedulerConfig
 from oxygen_ros.memory.scene.scene_grammar import SceneFormat, SceneGrammar

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from tokenizers import AddedToken, decoders, models, Tokenizer
 
+pytest.importorskip('llguidance', reason='needs llguidance, which the grammars are run by')
+
 from oxygen_ros.memory.scene.scene_grammar import SceneFormat, SceneGrammar
 from oxygen_ros.memory.scene.scene_text import parse_scene
 from oxygen_ros.memory.scene.token_constraint import ConstrainedVocabulary
