@@ -9,7 +9,8 @@ from rich.console import Console
 from rich.table import Table
 
 from ..engine.config import EngineConfig
-from ..engine.scheduling.cost_model import OnlineCostModel
+from ..engine.model import VLAModel
+from ..engine.scheduling.cost_model import CostModel, OnlineCostModel
 from ..engine.scheduling.work import UnitKind
 from ..models.tiny import TinyModel
 from ..models.tiny_config import TinyConfig
@@ -21,23 +22,29 @@ TOKENS = 100
 
 
 def measure(batch: int, device: str = 'cpu') -> dict[str, float]:
+    """Return `decode` of the model tiny."""
+    return decode(TinyModel(TinyConfig(), device), batch, TOKENS)
+
+
+def decode(
+    model: VLAModel, batch: int, num_tokens: int, cost_model: CostModel | None = None
+) -> dict[str, float]:
     """Decode `batch` requests of one frame together, with nothing else to do; return tokens/s and
     rows a step.
     """
     config = EngineConfig(max_decode_batch=batch, max_admitted=17, max_text_requests=64)
-    model = TinyModel(TinyConfig(), device)
     bench = Workbench(
         model,
         config,
-        SyntheticSensors(3, num_observations=1),
+        SyntheticSensors(model.spec.num_cameras, model.spec.action_dim, num_observations=1),
         work_clock(model.device),
-        OnlineCostModel(),
+        OnlineCostModel() if cost_model is None else cost_model,
     )
     engine = bench.engine
     bench.run_until(lambda: bool(bench.chunks))
     engine.action.replace(None)  # no more actions: text alone is measured
     for _ in range(batch):
-        bench.ask(max_tokens=TOKENS)
+        bench.ask(max_tokens=num_tokens)
     far_ns = 10**12
     engine.run_cycle(bench.clock.now_ns(), bench.clock.now_ns() + 1)
     before = engine.counters.text_tokens

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 import time
 from typing import Any
 
@@ -171,15 +172,23 @@ def _flops(model: VLAModel, row: Row) -> int:
     return count_flop(bench.window)
 
 
-def measure(model: VLAModel, num_windows: int) -> dict[str, Any]:
-    """Run the rows window by window in turn; return `cycle_ms` and `cycle` of the JSON."""
-    benches = {name: _CycleBench(model, ROWS[name]) for name in CYCLE_ROWS}
-    times: dict[str, list[float]] = {name: [] for name in CYCLE_ROWS}
+def cycle_times(
+    model: VLAModel, num_windows: int, names: Sequence[str]
+) -> tuple[dict[str, _CycleBench], dict[str, list[float]]]:
+    """Run rows window by window in turn; return their engines, and ms a frame in each window."""
+    benches = {name: _CycleBench(model, ROWS[name]) for name in names}
+    times: dict[str, list[float]] = {name: [] for name in names}
     for window in range(num_windows + 1):
         for name, bench in benches.items():
             ms = bench.window()
             if window:  # the first warms up
                 times[name].append(ms)
+    return benches, times
+
+
+def measure(model: VLAModel, num_windows: int) -> dict[str, Any]:
+    """Run the rows window by window in turn; return `cycle_ms` and `cycle` of the JSON."""
+    benches, times = cycle_times(model, num_windows, CYCLE_ROWS)
     stages = {name: _stage_ms(bench) for name, bench in benches.items()}
     medians = {name: float(np.median(values)) for name, values in times.items()}
     predicted = _predict(stages['isolated_fifo'], 3) / _predict(stages['full'], 1)

@@ -1,75 +1,106 @@
-"""What a GPU makes of the engine: stage times and throughput of the small model, kept as JSON as
-they come.
+"""What a GPU makes of the engine: the small model, and one of pi0.5's size with random weights.
+
+Each part's figures are in the JSON file before the next part begins.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from dataclasses import replace
 import json
 from pathlib import Path
 import platform
 from typing import Any
 
+from rich.console import Console
+from rich.table import Table
 import torch
 
-from ..engine.config import EngineConfig
-from ..engine.scheduling.cost_model import OnlineCostModel
+from ..engine.model import VLAModel
+from ..models.presets import preset
 from ..models.tiny import TinyModel
 from ..models.tiny_config import TinyConfig
-from ..runtime.work_clock import work_clock
-from .batching import BATCHES, measure
-from .workbench import MS, SyntheticSensors, Workbench
+from .gpu_model import BATCHES, device_rates, floors_ms, measure
+from .random_model import random_model
 
-
-def stage_times(device: str, num_cycles: int = 200) -> dict[str, float]:
-    """Run a loaded engine; return the median of each kind and size of unit, in ms."""
-    model = TinyModel(TinyConfig(), device)
-    cost_model = OnlineCostModel()
-    bench = Workbench(
-        model,
-        EngineConfig(),
-        SyntheticSensors(3, period_ns=50 * MS),
-        work_clock(model.device),
-        cost_model,
-    )
-    for cycle in range(num_cycles):
-        if cycle % 20 == 0:
-            bench.ask(max_tokens=32)
-        bench.cycle()
-    medians = {
-        f'{key.kind.value}.{key.size}': cost_model.median_ns(key) for key in cost_model.observed()
-    }
-    return {name: median * 1e-6 for name, median in medians.items() if median is not None}
+_JOINTS = 14  # two arms of seven
 
 
 def environment() -> dict[str, str]:
     """Return what the figures were measured on."""
-    cuda = torch.cuda.get_device_name() if torch.cuda.is_available() else 'none'
     return {
         'python': platform.python_version(),
         'torch': torch.__version__,
-        'gpu': cuda,
+        'cuda': str(torch.version.cuda),
+        'gpu': torch.cuda.get_device_name(),
         'machine': platform.machine(),
     }
 
 
+class Figures:
+    """What was measured so far, in the file as soon as it stands."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.values: dict[str, Any] = {}
+
+    def keep(self, name: str, values: Any) -> None:
+        """Write one part, in place of what stood there."""
+        self.values[name] = values
+        self._path.write_text(json.dumps(self.values, indent=2) + '\n')
+
+    def model(self, name: str, model: VLAModel, **sizes: Any) -> dict[str, Any]:
+        """Measure a model and say so."""
+        print(f'{name} ...', flush=True)
+        torch.cuda.reset_peak_memory_stats()
+        found = measure(model, lambda values: self.keep(name, values), **sizes)
+        found['gpu_bytes'] = {'weights_and_kv_peak': torch.cuda.max_memory_allocated()}
+        self.keep(name, found)
+        print(json.dumps(found), flush=True)
+        return found
+
+
+def rows(found: dict[str, Any], floors: dict[str, float]) -> list[tuple[str, float, float, float]]:
+    """Return name, median, p99 and floor of each stage, in ms; a floor of 0: none is known."""
+    stages = [(name, found['stages'][name]) for name in ('vision', 'prefill', 'denoise', 'pass')]
+    stages += [(f'decode.{batch}', found['decode'][str(batch)]) for batch in BATCHES]
+    return [(name, times['p50'], times['p99'], floors.get(name, 0.0)) for name, times in stages]
+
+
+def show(name: str, found: dict[str, Any], floors: dict[str, float]) -> None:
+    """Print a model's stages beside their floors."""
+    table = Table(title=f'{name}: ms in the engine')
+    for column in ('stage', 'p50', 'p99', 'floor', 'times the floor'):
+        table.add_column(column, justify='left' if column == 'stage' else 'right')
+    for stage, p50, p99, floor in rows(found, floors):
+        ratio = (f'{floor:.3f}', f'{p50 / floor:.1f}') if floor else ('', '')
+        table.add_row(stage, f'{p50:.2f}', f'{p99:.2f}', *ratio)
+    Console(width=99).print(table)
+
+
 def main() -> None:
-    """Measure step by step; each step's figures are on disk before the next begins."""
+    """Measure step by step."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument('--device', default='cuda')
     parser.add_argument('--json', type=Path, required=True, metavar='FILE')
     args = parser.parse_args()
-    steps: dict[str, Callable[[], Any]] = {
-        'env': environment,
-        'stage_ms': lambda: stage_times(args.device),
-        'batching': lambda: {str(batch): measure(batch, args.device) for batch in BATCHES},
-    }
-    figures: dict[str, Any] = {}
-    for name, step in steps.items():
-        figures[name] = step()
-        args.json.write_text(json.dumps(figures, indent=2) + '\n')
-        print(f'{name}: {json.dumps(figures[name])}', flush=True)
+    if not torch.cuda.is_available():
+        parser.error('expected a CUDA device, found none')
+    torch.set_num_threads(1)  # as the engine's own
+    figures = Figures(args.json)
+    figures.keep('env', environment())
+    print(json.dumps(environment()), flush=True)
+    rates = device_rates()
+    figures.keep('rates', rates)
+    print(json.dumps(rates), flush=True)
+    tiny = figures.model('tiny', TinyModel(TinyConfig(), 'cuda'), loaded_s=3.0)
+    show('tiny, float32', tiny, {})
+    config = replace(preset('pi05'), action_dim=_JOINTS, state_dim=_JOINTS)
+    with torch.inference_mode():
+        model = random_model(config, 'cuda', torch.bfloat16)
+    pi05 = figures.model('pi05', model)
+    floors = floors_ms(config, pi05['stages']['prefix_tokens'], rates)
+    figures.keep('floors_ms', floors)
+    show(f'pi0.5, {floors["parameters"] * 1e-9:.2f} billion parameters, bfloat16', pi05, floors)
 
 
 if __name__ == '__main__':
