@@ -6,17 +6,20 @@ Each part's figures are in the JSON file before the next part begins.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from dataclasses import replace
 import json
 from pathlib import Path
 import platform
-from typing import Any
+import time
+from typing import Any, cast
 
 from rich.console import Console
 from rich.table import Table
 import torch
 
 from ..engine.model import VLAModel
+from ..models.graphed import GraphedModel
 from ..models.presets import preset
 from ..models.tiny import TinyModel
 from ..models.tiny_config import TinyConfig
@@ -49,12 +52,15 @@ class Figures:
         self.values[name] = values
         self._path.write_text(json.dumps(self.values, indent=2) + '\n')
 
-    def model(self, name: str, model: VLAModel, **sizes: Any) -> dict[str, Any]:
+    def model(self, name: str, make: Callable[[], VLAModel], **sizes: Any) -> dict[str, Any]:
         """Measure a model and say so."""
         print(f'{name} ...', flush=True)
         torch.cuda.reset_peak_memory_stats()
-        found = measure(model, lambda values: self.keep(name, values), **sizes)
-        found['gpu_bytes'] = {'weights_and_kv_peak': torch.cuda.max_memory_allocated()}
+        begun = time.perf_counter()
+        found = measure(make, lambda values: self.keep(name, values), **sizes)
+        found['gpu_bytes'] = {'allocated_peak': torch.cuda.max_memory_allocated(),
+                              'reserved': torch.cuda.memory_reserved()}
+        found['seconds'] = time.perf_counter() - begun
         self.keep(name, found)
         print(json.dumps(found), flush=True)
         return found
@@ -92,15 +98,24 @@ def main() -> None:
     rates = device_rates()
     figures.keep('rates', rates)
     print(json.dumps(rates), flush=True)
-    tiny = figures.model('tiny', TinyModel(TinyConfig(), 'cuda'), loaded_s=3.0)
-    show('tiny, float32', tiny, {})
+    tiny = TinyModel(TinyConfig(), 'cuda')
+    for name, make in _ways('tiny', tiny).items():
+        show(f'{name}, float32', figures.model(name, make, loaded_s=3.0), {})
     config = replace(preset('pi05'), action_dim=_JOINTS, state_dim=_JOINTS)
     with torch.inference_mode():
         model = random_model(config, 'cuda', torch.bfloat16)
-    pi05 = figures.model('pi05', model)
-    floors = floors_ms(config, pi05['stages']['prefix_tokens'], rates)
-    figures.keep('floors_ms', floors)
-    show(f'pi0.5, {floors["parameters"] * 1e-9:.2f} billion parameters, bfloat16', pi05, floors)
+    for name, make in _ways('pi05', model).items():
+        found = figures.model(name, make)
+        floors = floors_ms(config, found['stages']['prefix_tokens'], rates)
+        figures.keep('floors_ms', floors)
+        show(f'{name}, {floors["parameters"] * 1e-9:.2f} billion parameters, bfloat16', found,
+             floors)
+
+
+def _ways(name: str, model: VLAModel) -> dict[str, Callable[[], VLAModel]]:
+    """Return how a model can be run, by name."""
+    return {name: lambda: model,
+            f'{name}_graphs': lambda: cast(VLAModel, GraphedModel(model))}
 
 
 if __name__ == '__main__':

@@ -83,7 +83,7 @@ def loaded(model: VLAModel, duration_s: float) -> dict[str, Any]:
     sensors = SyntheticSensors(model.spec.num_cameras, model.spec.action_dim)
     bench = _bench(model, log, sensors)
     engine = bench.engine
-    warm_up(engine, sensors.cameras, model.spec.action_dim)
+    warm_up_s = warm_up(engine, sensors.cameras, model.spec.action_dim)
 
     def keep_four() -> None:
         for _ in range(4 - engine.text.num_live):
@@ -106,25 +106,29 @@ def loaded(model: VLAModel, duration_s: float) -> dict[str, Any]:
         'actions_per_s': len(chunks) * model.spec.action_horizon / seconds,
         'text_tokens_per_s': engine.counters.text_tokens / seconds,
         'execution': getattr(model, 'execution', 'eager'),
+        'graphs': getattr(model, 'num_graphs', 0),
+        'warm_up_s': warm_up_s,
     }
 
 
 def measure(
-    model: VLAModel, keep: Callable[[dict[str, Any]], None], *, frames: int = 40,
+    make: Callable[[], VLAModel], keep: Callable[[dict[str, Any]], None], *, frames: int = 40,
     tokens: int = 64, windows: int = 1, loaded_s: float = 5.0,
 ) -> dict[str, Any]:
     """Return all of it.
 
+    :param make: returns the model for one engine: captured graphs belong to one.
     :param keep: called with the figures so far after each part.
     """
+    parts: dict[str, Callable[[VLAModel], Any]] = {
+        'stages': lambda model: stages(model, frames),
+        'decode': lambda model: decode_steps(model, tokens),
+        'loaded': lambda model: loaded(model, loaded_s),
+        'kv': kv_memory,
+        'cycle_ms': lambda model: cycle(model, windows)}
     figures: dict[str, Any] = {}
-    for name, part in (
-            ('stages', lambda: stages(model, frames)),
-            ('decode', lambda: decode_steps(model, tokens)),
-            ('loaded', lambda: loaded(model, loaded_s)),
-            ('kv', lambda: kv_memory(model)),
-            ('cycle_ms', lambda: cycle(model, windows))):
-        figures[name] = part()
+    for name, part in parts.items():
+        figures[name] = part(make())
         keep(figures)
     return figures
 

@@ -62,7 +62,9 @@ class Engine:
         spec = model.spec
         self.manager = KVCacheManager(spec, config.kv, model.device, model.dtype)
         cache = self.manager.cache
-        backend = create_backend(config.attention_backend, cache.data, spec.num_heads)
+        # A model that replays CUDA graphs needs the backend that keeps its indices in place.
+        name = getattr(model, 'attention_backend', config.attention_backend)
+        backend = create_backend(name, cache.data, spec.num_heads)
         longest_own = max(config.max_text_tokens, spec.max_action_tokens)
         self.runner = ModelRunner(
             model, cache, backend, self.counters, spec.max_prefix_tokens + longest_own + 1)

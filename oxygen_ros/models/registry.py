@@ -13,6 +13,7 @@ from .binding import check_binding, parse_camera_map
 from .checkpoint import is_checkpoint, load_checkpoint
 from .compiled import CompiledModel
 from .errors import CheckpointError
+from .graphed import GraphedModel
 from .tiny import TinyModel
 from .tiny_config import TinyConfig
 
@@ -40,11 +41,14 @@ class ModelOptions:
     camera_map: tuple[str, ...] = ()  # 'camera=key' where the names differ
     adapter: str = ''  # PEFT folder with a LoRA for text
     compile: bool = False  # vision tower and denoising step by torch.compile
+    cuda_graphs: bool = False  # the passes that launch most kernels, replayed
 
     def __post_init__(self) -> None:
         """Check what no model checks itself."""
         if self.dtype not in DTYPES:
             raise ValueError(f'dtype: expected one of {", ".join(DTYPES)}, got {self.dtype}')
+        if self.compile and self.cuda_graphs:
+            raise ValueError('cuda_graphs: expected without compile, got both')
         scopes = [scope.value for scope in PrefixScope]
         if self.prefix_scope not in scopes:
             raise ValueError(f'prefix_scope: expected one of {", ".join(scopes)}, '
@@ -117,5 +121,7 @@ def create_model(name: str, **options: object) -> VLAModel:
         raise ValueError(f'model options: expected {", ".join(known)}, got {", ".join(unknown)}')
     chosen = ModelOptions(**options)  # type: ignore[arg-type]
     model = _BUILDERS[name](chosen) if name in _BUILDERS else _checkpoint(name, chosen)
-    # All but what CompiledModel defines is found on the model behind it.
-    return cast(VLAModel, CompiledModel(model)) if chosen.compile else model
+    # All but what a wrapper defines is found on the model behind it.
+    if chosen.compile:
+        return cast(VLAModel, CompiledModel(model))
+    return cast(VLAModel, GraphedModel(model)) if chosen.cuda_graphs else model

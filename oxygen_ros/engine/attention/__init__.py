@@ -4,8 +4,10 @@ from .merge import merge, merge_out
 from .reference import ReferenceBackend
 from .registry import backend_names, create_backend, register
 from .sdpa import SdpaBackend
+from .static import static_plan, StaticBackend
 
 __all__ = [
     'AttentionBackend', 'AttentionPlan', 'MaskKind', 'ReferenceBackend', 'SdpaBackend', 'Span',
-    'backend_names', 'create_backend', 'merge', 'merge_out', 'register',
+    'StaticBackend', 'backend_names', 'create_backend', 'merge', 'merge_out', 'register',
+    'static_plan',
 ]

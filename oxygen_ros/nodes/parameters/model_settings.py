@@ -23,7 +23,7 @@ def model_choice(reader: Mapping[str, Any], num_joints: int) -> tuple[str, dict[
     """
     options = {name: reader[f'model.{name}'] for name in (
         'device', 'dtype', 'seed', 'image_px', 'action_dt_s', 'prefix_scope', 'num_kv_heads',
-        'num_denoising_steps', 'compile')}
+        'num_denoising_steps', 'compile', 'cuda_graphs')}
     cameras = names(reader, 'cameras')
     options.update(num_cameras=len(cameras), num_joints=num_joints)
     name, folder = reader['model.name'], reader['model.checkpoint']

@@ -29,4 +29,8 @@ MODEL: tuple[ParameterSpec, ...] = (
     ParameterSpec('model.compile', False,
                   'Compile vision tower and denoising step (torch.compile): configuring takes up '
                   'to minutes longer; where it fails they run as without'),
+    ParameterSpec('model.cuda_graphs', False,
+                  'Replay vision tower, language layers and denoising steps as CUDA graphs; '
+                  'without a CUDA device, or where capturing fails, they run as without. '
+                  'Not with compile'),
 )
