@@ -19,6 +19,7 @@ from rich.table import Table
 import torch
 
 from ..engine.model import VLAModel
+from ..models.compiled import CompiledModel
 from ..models.graphed import GraphedModel
 from ..models.presets import preset
 from ..models.tiny import TinyModel
@@ -98,13 +99,17 @@ def main() -> None:
     rates = device_rates()
     figures.keep('rates', rates)
     print(json.dumps(rates), flush=True)
-    tiny = TinyModel(TinyConfig(), 'cuda')
-    for name, make in _ways('tiny', tiny).items():
-        show(f'{name}, float32', figures.model(name, make, loaded_s=3.0), {})
+    tiny: VLAModel = TinyModel(TinyConfig(), 'cuda')
+    show('tiny, float32', figures.model('tiny', lambda: tiny, loaded_s=3.0), {})
+    show('tiny, float32, graphs', figures.model('tiny_graphs', lambda: _graphed(tiny),
+                                                loaded_s=3.0), {})
     config = replace(preset('pi05'), action_dim=_JOINTS, state_dim=_JOINTS)
-    with torch.inference_mode():
-        model = random_model(config, 'cuda', torch.bfloat16)
-    for name, make in _ways('pi05', model).items():
+    pi05: VLAModel = random_model(config, 'cuda', torch.bfloat16)
+    compiled = cast(VLAModel, CompiledModel(pi05))
+    ways: dict[str, Callable[[], VLAModel]] = {
+        'pi05': lambda: pi05, 'pi05_graphs': lambda: _graphed(pi05),
+        'pi05_compiled_graphs': lambda: _graphed(compiled)}
+    for name, make in ways.items():
         found = figures.model(name, make)
         floors = floors_ms(config, found['stages']['prefix_tokens'], rates)
         figures.keep('floors_ms', floors)
@@ -112,10 +117,8 @@ def main() -> None:
              floors)
 
 
-def _ways(name: str, model: VLAModel) -> dict[str, Callable[[], VLAModel]]:
-    """Return how a model can be run, by name."""
-    return {name: lambda: model,
-            f'{name}_graphs': lambda: cast(VLAModel, GraphedModel(model))}
+def _graphed(model: VLAModel) -> VLAModel:
+    return cast(VLAModel, GraphedModel(model))
 
 
 if __name__ == '__main__':

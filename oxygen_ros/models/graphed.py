@@ -14,7 +14,7 @@ from ..engine.model import ActionPass, Attend, VLAModel
 from .layers import RopeRows
 
 _LOG = logging.getLogger(__name__)
-# Each costs some MB of the device's and the host's memory; what comes after them runs eagerly.
+# Each takes some memory of the device and the host; what comes after them runs eagerly.
 _MAX_GRAPHS = 2048
 
 
@@ -53,33 +53,28 @@ def cuda_record(device: torch.device) -> Record:
     return record
 
 
-class _Replayed:
-    """One recorded pass with inputs and output at places of its own."""
+class _Place:
+    """Where passes of one kind, which look alike, find their inputs and leave their output."""
 
-    def __init__(self, record: Record, inputs: Sequence[Tensor], outputs: dict[Hashable, Tensor],
-                 kind: Hashable, function: Callable[..., Tensor]) -> None:
-        """Run it and record it.
+    def __init__(self, inputs: Sequence[Tensor]) -> None:
+        self.inputs = [torch.empty_like(x, memory_format=torch.contiguous_format) for x in inputs]
+        self.output: Tensor | None = None
 
-        :param outputs: by kind; made here by the first of a kind.
-        """
-        own = [x.clone(memory_format=torch.contiguous_format) for x in inputs]
-
-        def run() -> None:
-            result = function(*own)
-            if kind not in outputs:
-                outputs[kind] = torch.empty_like(result)
-            outputs[kind].copy_(result)
-
-        self._inputs = own
-        self._replay = record(run)
-        self.output = outputs[kind]  # stands until the next pass of the kind
-
-    def __call__(self, inputs: Sequence[Tensor]) -> Tensor:
-        """Run it on other inputs; return `output`."""
-        for own, given in zip(self._inputs, inputs, strict=True):
+    def fill(self, inputs: Sequence[Tensor]) -> None:
+        """Bring the inputs of the next pass here."""
+        for own, given in zip(self.inputs, inputs, strict=True):
             own.copy_(given)
-        self._replay()
-        return self.output
+
+    def keep(self, result: Tensor) -> None:
+        """Bring a pass's result here."""
+        if self.output is None:
+            self.output = torch.empty_like(result)
+        self.output.copy_(result)
+
+    def read(self) -> Tensor:
+        """Return a copy of the output: another pass of the kind may run before it is read."""
+        assert self.output is not None
+        return self.output.clone()
 
 
 class GraphedModel:
@@ -90,20 +85,20 @@ class GraphedModel:
     decide, for the `static` attention backend reads places and lengths from the device; what it
     has no static plan for runs eagerly, as a text's prompt does. SmolVLA's denoising steps do too:
     its projected prefix has no fixed place. Results are those of the eager passes on that backend.
-    Where there is no CUDA device, or capturing fails, the eager passes take over for good and
-    `execution` says why.
+    The model may be a compiled one: what its passes launch is captured. Where there is no CUDA
+    device, or capturing fails, the passes take over as they are for good and `execution` says why.
     """
 
     def __init__(self, model: VLAModel, record: Record | None = None) -> None:
         """:param record: what takes passes down; None: CUDA graphs."""
         self._model = model
-        self._replayed: dict[Hashable, _Replayed] = {}
-        self._outputs: dict[Hashable, Tensor] = {}
+        self._replays: dict[Hashable, Callable[[], None]] = {}
+        self._places: dict[Hashable, _Place] = {}
         self._record = record
         if record is None and model.device.type != 'cuda':
-            self.execution = f'eager, since CUDA graphs need a CUDA device, got {model.device}'
+            self._why_not = f'CUDA graphs need a CUDA device, got {model.device}'
             return
-        self.execution = 'cuda graphs'
+        self._why_not = ''
         self.attention_backend = 'static'  # the engine takes it in place of its own
         self._record = cuda_record(model.device) if record is None else record
 
@@ -111,9 +106,17 @@ class GraphedModel:
         return getattr(self._model, name)
 
     @property
+    def execution(self) -> str:
+        """How passes run: that of the model behind, and graphs or why there are none."""
+        inner: str = getattr(self._model, 'execution', 'eager')
+        if self._why_not:
+            return f'{inner}, since {self._why_not}'
+        return 'cuda graphs' if inner == 'eager' else f'cuda graphs of passes {inner}'
+
+    @property
     def num_graphs(self) -> int:
         """Graphs captured so far."""
-        return len(self._replayed)
+        return len(self._replays)
 
     @torch.inference_mode()
     def encode_image(self, image: Tensor) -> Tensor:
@@ -167,27 +170,32 @@ class GraphedModel:
              function: Callable[..., Tensor]) -> Tensor:
         """Run a pass by its graph, or eagerly while it is captured.
 
-        :param kind: passes whose results look alike and may lie in one place.
+        :param kind: of passes whose inputs and results look alike; key: that pass alone.
         """
-        replayed = self._replayed.get(key)
-        if replayed is not None:
-            # A copy: another pass of the kind may run before this result is read.
-            return replayed(inputs).clone()
-        if self._record is not None and len(self._replayed) < _MAX_GRAPHS:
-            try:
-                replayed = _Replayed(self._record, inputs, self._outputs, kind, function)
-                self._replayed[key] = replayed
-                return replayed.output.clone()
-            except Exception as error:  # noqa: B902, BLE001 whatever it is, there is another way
-                self._fall_back(error)
-        return function(*inputs)
+        replay = self._replays.get(key)
+        if replay is None and (self._record is None or len(self._replays) >= _MAX_GRAPHS):
+            return function(*inputs)
+        place = self._places.get(kind)
+        if place is None:
+            place = self._places[kind] = _Place(inputs)
+        place.fill(inputs)
+        if replay is not None:
+            replay()
+            return place.read()
+        assert self._record is not None
+        try:
+            self._replays[key] = self._record(lambda: place.keep(function(*place.inputs)))
+            return place.read()
+        except Exception as error:  # noqa: B902, BLE001 whatever it is, there is another way
+            self._fall_back(error)
+            return function(*inputs)
 
     def _fall_back(self, error: Exception) -> None:
         self._record = None
-        self._replayed.clear()
-        self._outputs.clear()
+        self._replays.clear()
+        self._places.clear()
         reason = ' '.join(str(error).split())[:200]
-        self.execution = f'eager, since capturing failed: {type(error).__name__}: {reason}'
+        self._why_not = f'capturing failed: {type(error).__name__}: {reason}'
         _LOG.warning('model: %s', self.execution)
 
 

@@ -47,8 +47,6 @@ class ModelOptions:
         """Check what no model checks itself."""
         if self.dtype not in DTYPES:
             raise ValueError(f'dtype: expected one of {", ".join(DTYPES)}, got {self.dtype}')
-        if self.compile and self.cuda_graphs:
-            raise ValueError('cuda_graphs: expected without compile, got both')
         scopes = [scope.value for scope in PrefixScope]
         if self.prefix_scope not in scopes:
             raise ValueError(f'prefix_scope: expected one of {", ".join(scopes)}, '
@@ -123,5 +121,5 @@ def create_model(name: str, **options: object) -> VLAModel:
     model = _BUILDERS[name](chosen) if name in _BUILDERS else _checkpoint(name, chosen)
     # All but what a wrapper defines is found on the model behind it.
     if chosen.compile:
-        return cast(VLAModel, CompiledModel(model))
+        model = cast(VLAModel, CompiledModel(model))
     return cast(VLAModel, GraphedModel(model)) if chosen.cuda_graphs else model

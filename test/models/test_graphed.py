@@ -19,6 +19,7 @@ from harness import FakeSensors, Harness, MS, tiny
 
 from oxygen_ros.bench.random_model import DrawnWeights, random_model
 from oxygen_ros.engine.attention.static import FormBuffers
+from oxygen_ros.models.compiled import CompiledModel
 from oxygen_ros.models.graphed import GraphedModel
 from oxygen_ros.models.make_checkpoint import small_config
 from oxygen_ros.models.registry import create_model
@@ -134,8 +135,8 @@ def test_without_a_cuda_device_it_is_the_eager_model_and_says_so():
                                             create_model('tiny', device='cpu').checksum)
     harness = Harness(model, FakeSensors(3)).run(5)
     assert harness.engine.runner.backend.name == 'sdpa' and harness.chunks
-    with pytest.raises(ValueError, match='cuda_graphs: expected without compile'):
-        create_model('tiny', cuda_graphs=True, compile=True, device='cpu')
+    both = create_model('tiny', cuda_graphs=True, compile=True, device='cpu')
+    assert both.execution.startswith('compiled, since CUDA graphs need')
 
 
 def test_adapters_of_text_are_part_of_what_is_recorded():
@@ -153,3 +154,12 @@ def test_graphs_on_a_gpu_give_what_eager_passes_give_to_the_bit(family, dtype):
     assert_same(replayed, run(model, 'static'), atol=0.0)
     if dtype == torch.float32:
         assert_same(replayed, run(model_of(family)), atol=1e-3)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason='needs a CUDA device')
+def test_compiled_passes_are_captured_too():
+    model = GraphedModel(CompiledModel(model_of('tiny', 'cuda')))
+    replayed = run(model)
+    assert model.execution == 'cuda graphs of passes compiled'
+    assert_same(replayed, run(model_of('tiny')), atol=1e-3)

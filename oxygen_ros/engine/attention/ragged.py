@@ -5,7 +5,7 @@ So one captured CUDA graph serves whatever prefix and however many own tokens th
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -15,13 +15,24 @@ from .kernels import attend_matmul
 
 @dataclass(frozen=True, slots=True)
 class Sequences:
-    """Runs of keys, each seen whole by as many consecutive queries."""
+    """Runs of keys, each seen whole by consecutive queries, by all runs as many.
+
+    Folded: all queries of a run go in as heads of one query. Only then does FlashAttention split
+    the keys among processors, of which a few queries alone would fill few.
+    """
 
     num_queries: int  # of each
     max_length: int  # keys of the longest that may come
-    query_starts: Tensor  # [num + 1] int32
     starts: Tensor  # [num + 1] int32: first rows of K and V; the last one is not read
     lengths: Tensor  # [num] int32: keys of each, at least 1
+    folded: bool
+    query_starts: Tensor = field(init=False)  # [num + 1] int32
+
+    def __post_init__(self) -> None:
+        num = len(self.starts)
+        queries = torch.arange(num, dtype=torch.int32, device=self.starts.device)
+        object.__setattr__(self, 'query_starts',
+                           queries if self.folded else queries * self.num_queries)
 
 
 RaggedKernel = Callable[[Tensor, Tensor, Tensor, Sequences, float], tuple[Tensor, Tensor]]
@@ -43,10 +54,20 @@ def ragged_kernel(device: torch.device, dtype: torch.dtype, head_dim: int) -> Ra
 def attend_flash(q: Tensor, k: Tensor, v: Tensor, sequences: Sequences,
                  scale: float) -> tuple[Tensor, Tensor]:
     """Attend with FlashAttention, which reads K and V in place."""
+    if not sequences.folded:
+        result = torch.ops.aten._flash_attention_forward(
+            q, k, v, sequences.query_starts, sequences.starts, sequences.num_queries,
+            sequences.max_length, 0.0, False, False, scale=scale, seqused_k=sequences.lengths)
+        return result[0], result[1].t()
+    num, num_kv_heads, head_dim = len(sequences.lengths), k.shape[1], k.shape[2]
+    group = q.shape[1] // num_kv_heads
+    folded = q.reshape(num, -1, num_kv_heads, group, head_dim).transpose(1, 2)
     result = torch.ops.aten._flash_attention_forward(
-        q, k, v, sequences.query_starts, sequences.starts, sequences.num_queries,
+        folded.reshape(num, -1, head_dim), k, v, sequences.query_starts, sequences.starts, 1,
         sequences.max_length, 0.0, False, False, scale=scale, seqused_k=sequences.lengths)
-    return result[0], result[1].t()
+    out = result[0].view(num, num_kv_heads, -1, group, head_dim).transpose(1, 2)
+    lse = result[1].t().reshape(num, num_kv_heads, -1, group).transpose(1, 2)
+    return out.reshape(q.shape), lse.reshape(q.shape[:2])
 
 
 def attend_gathered(q: Tensor, k: Tensor, v: Tensor, sequences: Sequences,

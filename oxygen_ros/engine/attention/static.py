@@ -50,9 +50,8 @@ class FormBuffers:
             [num * form.num_tokens, num * form.own_blocks, 4 * num + 2])
         starts, lengths, own_starts, own_lengths = self._narrow.split_with_sizes(
             [num + 1, num, num + 1, num])
-        queries = torch.arange(num + 1, dtype=torch.int32, device=device) * form.num_tokens
-        self.prefix = Sequences(form.num_tokens, form.max_prefix, queries, starts, lengths)
-        self.own = Sequences(form.num_tokens, form.max_own, queries, own_starts, own_lengths)
+        self.prefix = Sequences(form.num_tokens, form.max_prefix, starts, lengths, folded=True)
+        self.own = Sequences(form.num_tokens, form.max_own, own_starts, own_lengths, folded=False)
         self.gather: Tensor | None = None  # [num_spans * max_own] store rows
         if form.own_blocks:
             self.gather = torch.zeros(num * form.max_own, dtype=torch.int64, device=device)

@@ -32,5 +32,5 @@ MODEL: tuple[ParameterSpec, ...] = (
     ParameterSpec('model.cuda_graphs', False,
                   'Replay vision tower, language layers and denoising steps as CUDA graphs; '
                   'without a CUDA device, or where capturing fails, they run as without. '
-                  'Not with compile'),
+                  'Best together with compile'),
 )
