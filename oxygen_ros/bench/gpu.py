@@ -28,6 +28,7 @@ from .gpu_model import BATCHES, device_rates, floors_ms, measure
 from .random_model import random_model
 
 _JOINTS = 14  # two arms of seven
+_PI05_BYTES = 13e9  # weights, the largest tensor once more in float32, K/V of several engines
 
 
 def environment() -> dict[str, str]:
@@ -104,6 +105,11 @@ def main() -> None:
     show('tiny, float32, graphs', figures.model('tiny_graphs', lambda: _graphed(tiny),
                                                 loaded_s=3.0), {})
     config = replace(preset('pi05'), action_dim=_JOINTS, state_dim=_JOINTS)
+    free = torch.cuda.mem_get_info()[0]
+    if free < _PI05_BYTES:
+        print(f'pi05: left out, expected {_PI05_BYTES * 1e-9:.0f} GB of free GPU memory, '
+              f'got {free * 1e-9:.1f}')
+        return
     pi05: VLAModel = random_model(config, 'cuda', torch.bfloat16)
     compiled = cast(VLAModel, CompiledModel(pi05))
     ways: dict[str, Callable[[], VLAModel]] = {

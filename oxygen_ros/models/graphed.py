@@ -85,7 +85,8 @@ class GraphedModel:
     decide, for the `static` attention backend reads places and lengths from the device; what it
     has no static plan for runs eagerly, as a text's prompt does. SmolVLA's denoising steps do too:
     its projected prefix has no fixed place. Results are those of the eager passes on that backend.
-    The model may be a compiled one: what its passes launch is captured. Where there is no CUDA
+    Graphs belong to one engine's memory: a second engine needs another of these around the same
+    model. That may be a compiled one: what its passes launch is captured. Where there is no CUDA
     device, or capturing fails, the passes take over as they are for good and `execution` says why.
     """
 

@@ -125,7 +125,8 @@ def test_bfloat16_stays_near_float32(images: list[Tensor]) -> None:
     assert (logits - exact.add_tokens(model.text_prompt('hi'))).abs().mean() < 0.2
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason='no CUDA device')
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason='needs a CUDA device')
 def test_cuda_equals_cpu(model: TinyModel) -> None:
     device = TinyModel(TinyConfig(), device='cuda')
     assert device.checksum == model.checksum
