@@ -18,6 +18,8 @@ from oxygen_ros.replay.layout import discover
 ARGUMENTS = (
     ('bag', None, 'Recording to play: a folder, or an MCAP or SQLite file'),
     ('loop', 'false', 'Play it again and again'),
+    ('use_sim_time', 'false', 'The recording has its own time, on /clock; or else it plays as if '
+     'it happened now'),
     ('namespace', '', 'Namespace of both nodes'),
     ('robot', '', 'Robot for limits and groups: the name of a file in config/robots, or the path '
      'of a parameter file'),
@@ -28,13 +30,16 @@ ARGUMENTS = (
     ('log_level', 'info', 'Lowest level that is logged: debug, info, warn, error or fatal'),
 )
 
+_CLOCK_HZ = 100.0
+
 
 def make_nodes(context: Any) -> list[Any]:
     """Make the player and the node from the arguments as they were given."""
     given = context.launch_configurations
     with open_bag(given['bag']) as bag:
         layout = discover(bag)
-    overrides = {'autostart': True, 'joints': list(layout.joint_names),
+    has_clock = arguments.boolean(given, 'use_sim_time')
+    overrides = {'autostart': True, 'use_sim_time': has_clock, 'joints': list(layout.joint_names),
                  'max_observation_age_ms': arguments.number(given, 'max_observation_age_ms', 1.0),
                  **arguments.model_overrides(given)}
     share = FindPackageShare('oxygen_ros').perform(context)
@@ -46,7 +51,7 @@ def make_nodes(context: Any) -> list[Any]:
         name='bag_player', output='screen', ros_arguments=level,
         # Or the node would miss the beginning while it loads its model.
         parameters=[{'bag': given['bag'], 'loop': arguments.boolean(given, 'loop'),
-                     'wait_for_listeners': True}])
+                     'clock_hz': _CLOCK_HZ if has_clock else 0.0, 'wait_for_listeners': True}])
     node = LifecycleNode(
         package='oxygen_ros', executable='oxygen_node', namespace=given['namespace'],
         name='oxygen', output='screen', ros_arguments=level, parameters=[*files, overrides])

@@ -48,6 +48,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='of load (default: 60 s), of a block of monitoring (10 s)',
     )
     parser.add_argument(
+        '--set',
+        action='append',
+        default=[],
+        metavar='PARAMETER=VALUE',
+        help='of load: a parameter of the node (config/oxygen.yaml); may be given again',
+    )
+    parser.add_argument(
         '--record',
         type=Path,
         metavar='DIR',
@@ -63,6 +70,12 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
             raise OxygenError(f'--duration: expected load or monitoring, and a number above 0, '
                               f'got {args.what or "the suite"} and {args.duration:g}')
         options['duration_s'] = args.duration
+    if args.set:
+        if args.what != 'load':
+            raise OxygenError(f'--set: expected load, got {args.what or "the suite"}')
+        from ..commands.replay_settings import parse_setting
+
+        options['parameters'] = dict(map(parse_setting, args.set))
     if args.record is not None:
         if args.what != 'load':
             raise OxygenError(f'--record: expected load, got {args.what or "the suite"}')

@@ -18,12 +18,17 @@ from .suite import environment
 _CONSOLE = Console()
 
 
-def run(duration_s: float = 60.0, record: Path | None = None) -> dict[str, Any]:
+def run(
+    duration_s: float = 60.0,
+    record: Path | None = None,
+    parameters: dict[str, Any] | None = None,
+) -> dict[str, Any]:
     """Measure, print and return the figures, under the names of the suite's.
 
     :param duration_s: of the run, without start and settling.
     :param record: a new folder for `bag`, which holds what the node published in that time, and
         `bench.json`, the figures.
+    :param parameters: of the node, over those of the benchmark.
     :raises OxygenError: the folder is there already, or cannot be made.
     """
     from ..nodes.clients.recording_client import record_load
@@ -40,7 +45,7 @@ def run(duration_s: float = 60.0, record: Path | None = None) -> dict[str, Any]:
         client = functools.partial(record_load, record / 'bag')
     load = LOADS[-1]
     _CONSOLE.print(f'{load.name}: full, {duration_s:g} s ...', style='dim')
-    found = run_node(ROWS['full'], load, duration_s, client=client)
+    found = run_node(ROWS['full'], load, duration_s, parameters, client=client)
     figures['tick'] = {load.name: {'full': found.pop('tick')}}
     figures['dialogue'] = {load.name: found.pop('dialogue')}
     figures |= found
@@ -49,6 +54,11 @@ def run(duration_s: float = 60.0, record: Path | None = None) -> dict[str, Any]:
     tick = figures['tick'][load.name]['full']
     _CONSOLE.print(f'tick: sd {tick["sd_ms"]:.3f} ms, p99 {tick["p99_ms"]:.3f} ms, '
                    f'{100.0 * tick["on_time"]:.2f} % on time')
+    wait, ingest = figures['preempt']['wait_ms'], figures['ingest']['ms']
+    spoken = figures['dialogue'][load.name]
+    _CONSOLE.print(f'wait behind a slice: {wait["p50"]:.2f} ms p50, {wait["p99"]:.2f} p99; '
+                   f'ingest {ingest["p50"]:.2f} p50, {ingest["p99"]:.2f} p99; '
+                   f'{spoken["tokens_per_s"]:.0f} tokens/s')
     if record is not None:
         (record / 'bench.json').write_text(json.dumps(figures, indent=2) + '\n')
         _CONSOLE.print(f'`oxygen report {record / "bag"}` and `oxygen report '

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..demo.processes import Children
 from ..engine.scheduling.timeline import EventKind
+from ..errors import OxygenError
 from .rows import Row
 from .subject import Subject, TINY
 
@@ -92,6 +93,7 @@ def run_node(
             'kv.max_live_prefixes': 8,
             'record_file': str(record),
             'realtime.fifo_priority': 20,
+            'realtime.process_priority': 1,
             **(_written(Path(folder)) if load.scene_period_s else {}),
             **row.parameters(),
             **(more or {}),
@@ -115,9 +117,7 @@ def run_node(
         run['sent'] = json.loads(sent.read_text())
         aside = {'beside': json.loads(other.read_text())} if beside is not None else {}
     return {
-        'tick': _tick_figures(
-            recording, duration_s, float(parameters.get('max_observation_age_ms', 400.0))
-        ),
+        'tick': tick_figures(recording, float(parameters.get('max_observation_age_ms', 400.0))),
         'dialogue': _dialogue_figures(recording, duration_s),
         **_engine_figures(run),
         **aside,
@@ -141,13 +141,23 @@ def _percentile(values: Any, percent: float) -> float | None:
     return float(np.percentile(values, percent)) if len(values) else None
 
 
-def _tick_figures(recording: Any, duration_s: float, max_age_ms: float) -> dict[str, Any]:
+def tick_figures(recording: LoadRecording, max_age_ms: float) -> dict[str, Any]:
+    """Return the figures of the targets that the client saw.
+
+    Deadlines without a target, told from the gaps of the tick numbers, count as not on time. A
+    node that fell silent leaves no gap, so nearly as many deadlines are taken as the time has: 2
+    fewer, since one at either end may lie outside it.
+
+    :raises OxygenError: no target came at all.
+    """
+    if not recording.ticks:
+        raise OxygenError(f'expected targets of the node, got none in {recording.duration_s:g} s')
     lateness = np.array(recording.lateness_ms)
     age = np.array(recording.age_ms)
     held = np.array(recording.held, dtype=bool)
     fresh = ~held & (age >= 0.0) & (age <= max_age_ms)
-    # Deadlines without a target count as not on time.
-    num_deadlines = max(len(lateness), round(duration_s * _RATE_HZ))
+    span = recording.ticks[-1] - recording.ticks[0] + 1
+    num_deadlines = max(span, round(recording.duration_s * _RATE_HZ) - 2)
     on_time = int((fresh & (lateness <= ON_TIME_MS)).sum())
     return {
         'sd_ms': float(lateness.std()),
@@ -156,6 +166,7 @@ def _tick_figures(recording: Any, duration_s: float, max_age_ms: float) -> dict[
         'on_time': on_time / num_deadlines,
         'within_1ms': float((lateness <= 1.0).sum()) / num_deadlines,
         'held': int(held.sum()),
+        'skipped': num_deadlines - len(lateness),
         'ticks': len(lateness),
         'age_ms': {'p50': _percentile(age[age >= 0], 50), 'p99': _percentile(age[age >= 0], 99)},
     }

@@ -95,9 +95,10 @@ class _PlainNorm(RMSNorm):
     def __init__(self, norm: RMSNorm) -> None:
         self.__dict__.update(norm.__dict__)
 
-    def _normalised(self, x: Tensor) -> Tensor:
+    def _normalised(self, x: Tensor, weight: Tensor | None = None) -> Tensor:
         wide = x.to(torch.float32)
-        return wide / torch.sqrt(wide.square().mean(-1, keepdim=True) + self._eps)
+        y = wide / torch.sqrt(wide.square().mean(-1, keepdim=True) + self._eps)
+        return y if weight is None else y * weight
 
     def modulated(self, x: Tensor, modulation: Modulation) -> Tensor:
         return (self._normalised(x) * modulation.scale + modulation.shift).to(x.dtype)

@@ -19,7 +19,8 @@ _FINE_PRINT = (
     'and the last that came, and neither received nor superseded.',
     'Warm-up left out: the passes before configure ends, the first second after activation, the '
     'first window of each row of the cycle. Seeds: weights 0, action noise 0, images by frame and '
-    'camera, text by request. One torch thread. SCHED_FIFO 20 for the tick where permitted.',
+    'camera, text by request. One torch thread. SCHED_FIFO 20 for the tick and SCHED_RR 1 for '
+    'the rest of its process, where permitted.',
     'cycle: wall time of windows of 10 frames, started empty and drained, over 10, rows in turn.',
 )
 

@@ -6,7 +6,8 @@ from .cadence import Cadence
 from .chunk_buffer import ChunkBuffer, ChunkCounts, Sample
 from .clock import Clock, SteadyClock, VirtualClock
 from .limits import ActuationMode, JointLimits, Limiter
-from .realtime import apply_realtime, RealtimeItem, RealtimeReport, RealtimeSettings
+from .realtime import apply_to_process, apply_to_thread, RealtimeSettings, release_process
+from .realtime_report import RealtimeItem, RealtimeReport
 from .robot_description import limits_of_description
 from .statistics import TickFigures, TickStatistics
 from .tick import ControlTick, Decision
@@ -16,6 +17,6 @@ __all__ = [
     'ActionSpace', 'ActuationMode', 'ArmReply', 'ArmState', 'ArmView', 'Arming', 'Cadence',
     'ChunkBuffer', 'ChunkCounts', 'Clock', 'ControlTick', 'Decision', 'JointLimits', 'Limiter',
     'RealtimeItem', 'RealtimeReport', 'RealtimeSettings', 'Sample', 'SteadyClock', 'TickConfig',
-    'TickFigures', 'TickStatistics', 'VirtualClock', 'apply_realtime', 'hold_reasons',
-    'limits_of_description', 'parse_action_spaces',
+    'TickFigures', 'TickStatistics', 'VirtualClock', 'apply_to_process', 'apply_to_thread',
+    'hold_reasons', 'limits_of_description', 'parse_action_spaces', 'release_process',
 ]

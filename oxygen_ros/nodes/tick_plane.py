@@ -16,7 +16,7 @@ from sensor_msgs.msg import JointState
 
 import oxygen_ros.msg as msg
 
-from ..control import apply_realtime
+from ..control import apply_to_thread
 from ..runtime.tick_loop import TickLoop
 from ..types import RobotState
 from .actuation.chunk_input import ChunkInput
@@ -111,9 +111,9 @@ class TickPlane:
         """
         settings = self.settings.loop.realtime
         if settings is not None and settings.fifo_priority:
-            report = apply_realtime(replace(
-                settings, fifo_priority=max(settings.fifo_priority - 1, 1), cpus=(),
-                lock_memory=False, freeze_gc=False, disable_gc=False))
+            report = apply_to_thread(replace(
+                settings, fifo_priority=max(settings.fifo_priority - 1, 1), process_priority=0,
+                cpus=()))
             self._is_raised = not report.refused
 
     def _lower_executor(self) -> None:

@@ -2,15 +2,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-import gc
+from dataclasses import dataclass
 import time
 
 from ..control import hold_reasons
 from ..control.arming import Arming
 from ..control.chunk_buffer import ChunkBuffer
 from ..control.limits import JointLimits
-from ..control.realtime import apply_realtime, RealtimeReport, RealtimeSettings
+from ..control.realtime import apply_to_process, RealtimeSettings, release_process
+from ..control.realtime_report import RealtimeReport
 from ..control.tick import ControlTick, Decision
 from ..control.tick_config import TickConfig
 from ..types import RobotState
@@ -45,7 +45,6 @@ class TickLoop:
         self.tick = ControlTick(config.tick, config.limits, self.buffer, self.arming)
         self._period_ns = config.tick.period_ns
         self._realtime = config.realtime
-        self._thread_settings: RealtimeSettings | None = None
         self._on_target = on_target
         self._newest_state = newest_state
         self._thread: TickThread | None = None
@@ -64,13 +63,8 @@ class TickLoop:
         """
         epoch = self.buffer.reset()
         self.tick.restart()
-        self._thread_settings = None
-        settings = self._realtime
-        if settings is not None:
-            self.realtime_report = apply_realtime(replace(settings, fifo_priority=0, cpus=()))
-            if settings.fifo_priority or settings.cpus:
-                self._thread_settings = replace(
-                    settings, lock_memory=False, freeze_gc=False, disable_gc=False)
+        if self._realtime is not None:
+            self.realtime_report = apply_to_process(self._realtime)
         return epoch
 
     def start(self, first_ns: int) -> None:
@@ -79,7 +73,7 @@ class TickLoop:
         :param first_ns: the first deadline on the steady clock.
         """
         self._thread = TickThread(
-            self._period_ns * 1e-9, self.run_once, realtime=self._thread_settings)
+            self._period_ns * 1e-9, self.run_once, realtime=self._realtime)
         self._thread.start(first_ns)
         self.realtime_report = RealtimeReport(
             (*self.realtime_report.items, *self._thread.realtime_report.items))
@@ -105,9 +99,5 @@ class TickLoop:
 
     def release(self) -> None:
         """Take back what was applied to the whole process, once all is stopped."""
-        settings = self._realtime
-        if settings is not None and settings.freeze_gc:
-            # Or what is freed from now on, such as a whole KV cache at cleanup, would stay
-            gc.unfreeze()
-        if settings is not None and settings.disable_gc:
-            gc.enable()
+        if self._realtime is not None:
+            release_process(self._realtime)

@@ -8,7 +8,8 @@ import traceback
 
 from ..control.cadence import Cadence
 from ..control.clock import Clock, NS_PER_S, SteadyClock
-from ..control.realtime import apply_realtime, RealtimeReport, RealtimeSettings
+from ..control.realtime import apply_to_thread, RealtimeSettings
+from ..control.realtime_report import RealtimeReport
 
 TickCallback = Callable[[int, int], None]  # deadline_ns, tick
 
@@ -40,7 +41,7 @@ class TickThread:
         :param period_s: time between two deadlines, in seconds, above 0 to `MAX_PERIOD_S`
         :param callback: takes the deadline (steady, in nanoseconds) and the tick's number from 0
         :param clock: steady; the machine's by default
-        :param realtime: asked for in the new thread before its first tick; None: nothing
+        :param realtime: of the new thread, asked for before its first tick; None: nothing
         :param name: of the thread
         :param sleep_until_ns: how to wait on `clock`; needed with a clock of one's own
         :raises ValueError: the period is out of range
@@ -107,7 +108,7 @@ class TickThread:
     def _run(self, start_ns: int | None) -> None:
         try:
             if self._realtime is not None:
-                self.realtime_report = apply_realtime(self._realtime)
+                self.realtime_report = apply_to_thread(self._realtime)
         finally:
             self._ready.set()
         if start_ns is None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import signal
 import subprocess
 import sys
+import time
 
 import psutil
 import pytest
@@ -197,13 +198,17 @@ def test_the_demo_runs_without_a_robot(rig, launch, robot, num_joints):
     assert_clean(*started.interrupt())
 
 
-def test_a_recording_is_played_to_its_end(rig, launch, tmp_path):
+@pytest.mark.parametrize('use_sim_time', ['false', 'true'])
+def test_a_recording_is_played_to_its_end(rig, launch, tmp_path, use_sim_time):
     bag = make_bag(tmp_path / 'bag', Plan(num_frames=120))
     rig.listen(Target, 'oxygen/target')
     rig.listen(ActionChunk, 'oxygen/action_chunk')
-    started = launch('replay.launch.py', bag=bag)
+    started = launch('replay.launch.py', bag=bag, use_sim_time=use_sim_time)
     rig.wait_for(lambda: started.has_ended, 'the end of the recording', 90.0)
-    assert rig.received['oxygen/action_chunk'] and rig.received['oxygen/target']
+    assert rig.received['oxygen/action_chunk']
+    stamp = rig.received['oxygen/target'][-1].header.stamp
+    is_recorded_time = abs(time.time() - stamp.sec) > 1e6
+    assert is_recorded_time == (use_sim_time == 'true')
     assert_clean(0, started.output())
 
 

@@ -34,6 +34,7 @@ class LoadRecording:
     """What the client saw in `duration_s`, the first second after activation left out."""
 
     duration_s: float
+    ticks: list[int] = field(default_factory=list)  # numbers of the published ones
     lateness_ms: list[float] = field(default_factory=list)  # of each published tick
     held: list[bool] = field(default_factory=list)
     age_ms: list[float] = field(
@@ -116,6 +117,7 @@ class LoadClient(NodeDriver):
 
     def _on_target(self, target: Target) -> None:
         if self._recording_now:
+            self._recording.ticks.append(target.tick)
             self._recording.lateness_ms.append(target.lateness_s * 1e3)
             self._recording.held.append(target.held)
             self._recording.age_ms.append(target.observation_age_s * 1e3)

@@ -5,12 +5,13 @@ both.
 from __future__ import annotations
 
 from collections.abc import Callable
+import gc
 import sys
 import time
 from typing import Any, TypeVar
 
-from lifecycle_msgs.msg import Transition
-from lifecycle_msgs.srv import ChangeState
+from lifecycle_msgs.msg import State, Transition
+from lifecycle_msgs.srv import ChangeState, GetState
 import rclpy
 from rclpy.action import ActionClient
 from rclpy.executors import ExternalShutdownException
@@ -25,6 +26,12 @@ from oxygen_ros.srv import GetMemoryReport
 from ...errors import OxygenError
 
 START_TIMEOUT_S = 90.0
+_ASK_PERIOD_S = 2.0
+_GOALS = {
+    Transition.TRANSITION_CONFIGURE: State.PRIMARY_STATE_INACTIVE,
+    Transition.TRANSITION_ACTIVATE: State.PRIMARY_STATE_ACTIVE,
+    Transition.TRANSITION_DEACTIVATE: State.PRIMARY_STATE_INACTIVE,
+}
 Result = TypeVar('Result')
 
 
@@ -38,6 +45,7 @@ class NodeDriver(Node):
         super().__init__(name)
         self._check = check
         self._change_state: Any = self.create_client(ChangeState, 'oxygen/change_state')
+        self._get_state: Any = self.create_client(GetState, 'oxygen/get_state')
         self._enable: Any = self.create_client(SetBool, 'oxygen/enable')
         self._get_memory_report: Any = self.create_client(
             GetMemoryReport, 'oxygen/get_memory_report')
@@ -100,7 +108,14 @@ class NodeDriver(Node):
         :raises OxygenError: the node refused.
         """
         request = ChangeState.Request(transition=Transition(id=transition))
-        if not self.call(self._change_state, request, name).success:
+        self.wait(self._change_state.service_is_ready, f'service {name}')
+        answer = self._change_state.call_async(request)
+        state = _Polled(self._get_state, GetState.Request())
+        # The middleware can lose an answer right after discovery, and a long transition may not
+        # be asked for twice: the state counts as well.
+        self.wait(lambda: answer.done() or state.newest(lambda reply: reply.current_state.id)
+                  == _GOALS[transition], f'an answer to {name}')
+        if answer.done() and not answer.result().success:
             raise OxygenError(f'node: expected to {name}, it refused (its log says why)')
 
     def call(self, client: Any, request: Any, name: str) -> Any:
@@ -135,6 +150,26 @@ class NodeDriver(Node):
         print(f'{self.get_name()}: {line}', file=sys.stderr, flush=True)
 
 
+class _Polled:
+    """A service that is asked every two seconds, for as long as somebody looks."""
+
+    def __init__(self, client: Any, request: Any) -> None:
+        self._client = client
+        self._request = request
+        self._future: Any = None
+        self._next_s = time.monotonic() + _ASK_PERIOD_S
+
+    def newest(self, value: Callable[[Any], Result]) -> Result | None:
+        """Return what the newest answer says; None: there is none yet."""
+        now_s = time.monotonic()
+        if now_s >= self._next_s and self._client.service_is_ready():
+            self._next_s = now_s + _ASK_PERIOD_S
+            self._future = self._client.call_async(self._request)
+        if self._future is None or not self._future.done():
+            return None
+        return value(self._future.result())
+
+
 def run_driver(make: Callable[[], NodeDriver], run: Callable[[Any], Result]) -> Result:
     """Make a driver, run it, and leave no context behind.
 
@@ -147,6 +182,10 @@ def run_driver(make: Callable[[], NodeDriver], run: Callable[[Any], Result]) -> 
             return run(driver)
         finally:
             driver.destroy_node()
+            # What still refers to the node, in cycles, keeps its participant alive: one more that
+            # each node of the next run would have to discover.
+            del driver
+            gc.collect()
     except ExternalShutdownException as error:
         raise KeyboardInterrupt from error
     finally:

@@ -69,8 +69,14 @@ ACTUATION: tuple[ParameterSpec, ...] = (
                   'How long another thread may keep the interpreter', 's', 0.00001, 1.0),
     ParameterSpec('realtime.fifo_priority', 0,
                   'SCHED_FIFO priority of the tick; 0: leave the scheduler alone', low=0, high=99),
+    ParameterSpec('realtime.process_priority', 0,
+                  'SCHED_RR priority of all else in the process, below that of the tick, so that '
+                  'no other process takes the core from what the tick may wait for; 0: leave it '
+                  'alone', low=0, high=98),
     ParameterSpec('realtime.cpus', [-1], 'Cores of the tick; -1 stands for all'),
     ParameterSpec('realtime.lock_memory', False, 'Keep the process in memory (mlockall)'),
+    ParameterSpec('realtime.keep_heap', True,
+                  'Keep freed memory for the next image instead of giving it back to the system'),
     ParameterSpec('realtime.freeze_gc', True,
                   'Keep what exists at activation out of garbage collection until deactivation'),
     ParameterSpec('realtime.disable_gc', False, 'No cyclic garbage collection while active'),
