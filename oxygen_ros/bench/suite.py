@@ -112,12 +112,14 @@ def _run(subject: Subject, name: str, load: Load, duration_s: float,
     where = ', tick in a process of its own' if separate else ''
     _say(f'{load.name}: {name}{where}, {duration_s:.0f} s')
     if name == 'two_process':
-        # Action alone beside language alone, both on one core.
+        # Action alone beside language alone, both on one core. Above the language process the
+        # node would leave it nothing.
         alone = Load(load.name, 0, 0.0, load.width, load.height, load.rate_hz)
         return run_node(
             ROWS['full'],
             alone,
             duration_s,
+            {'realtime.process_priority': 0},
             cpu=0,
             beside='oxygen_ros.bench.language_process' if load.num_dialogues else None,
             subject=subject,

@@ -10,7 +10,8 @@ import time
 
 from ..control import hold_reasons
 from ..control.limits import JointLimits
-from ..control.realtime import RealtimeReport, RealtimeSettings
+from ..control.realtime import RealtimeSettings
+from ..control.realtime_report import RealtimeReport
 from ..control.tick import Decision
 from ..control.tick_config import TickConfig
 from ..engine.config import EngineConfig

@@ -179,7 +179,7 @@ def test_an_inactive_node_publishes_neither_targets_nor_latency(rig):
     assert not rig.received['oxygen/target'] and not rig.received['oxygen/latency']
 
 
-@pytest.mark.parametrize('repeats', [5, pytest.param(50, marks=pytest.mark.slow)])
+@pytest.mark.parametrize('repeats', [3, pytest.param(50, marks=pytest.mark.slow)])
 def test_lives_in_a_row_leave_nothing_behind(rig, repeats):
     process = psutil.Process()
 

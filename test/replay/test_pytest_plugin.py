@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 from made_bags import make_bag, Plan
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PLUGIN = 'oxygen_ros.commands.pytest_plugin'
@@ -23,6 +24,7 @@ def test_loading_the_plugin_imports_nothing_heavy():
     assert result.stdout == 'set()\n'
 
 
+@pytest.mark.slow  # seconds: three interpreters, one after the other
 def test_the_example_of_the_document_runs(tmp_path):
     document = (ROOT / 'doc' / 'replay.md').read_text()
     example = document.partition('```python\n')[2].partition('```')[0]

@@ -100,8 +100,9 @@ class TargetPublisher:
             for group in groups]
         self._target = msg.Target(joint_names=list(joints), positions=[0.0] * len(joints))
         self._positions = _in_place(self._target.positions)
+        # Two seconds: a recorder can be deaf for one while other programs join.
         self._publisher = make_publisher(
-            node, msg.Target, f'{prefix}/target', QoSProfile(depth=10))
+            node, msg.Target, f'{prefix}/target', QoSProfile(depth=100))
 
     def publish(self, decision: Decision, lateness_ns: int) -> None:
         """Send a target if armed, show it, and count it.
