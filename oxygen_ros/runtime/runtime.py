@@ -31,6 +31,7 @@ from .work_clock import work_clock
 # The tick falls this long before an action pass is due: the engine is quiet then (safety
 # threshold), so that neither a slice nor a pass holds the interpreter when a target has to go out.
 TICK_LEAD_NS = 1_000_000
+_FIRST_PASS_NS = 60_000_000
 
 
 class Publish(str, Enum):
@@ -104,8 +105,11 @@ class Runtime:
         self.engine.reset_statistics()
         self.sensors.restart()
         self.engine.action.epoch = self.loop.prepare()
-        self.started_ns = time.monotonic_ns() + self.config.tick.period_ns
-        self._engine_thread.start(self.started_ns + TICK_LEAD_NS)
+        period_ns = self.config.tick.period_ns
+        grid_ns = time.monotonic_ns() + period_ns
+        self._engine_thread.start(grid_ns + TICK_LEAD_NS)
+        # The first target waits for a first pass, or it could only hold.
+        self.started_ns = grid_ns + -(-_FIRST_PASS_NS // period_ns) * period_ns
         if self.config.publish is Publish.TICK:
             self.loop.start(self.started_ns)
 
@@ -138,7 +142,9 @@ class Runtime:
     def _publish_from_engine(self) -> None:
         """Give out the target of this period, as late as the engine comes to it; engine thread."""
         now_ns = time.monotonic_ns()
-        tick = max(0, (now_ns - self.started_ns) // self.config.tick.period_ns)
+        if now_ns < self.started_ns:
+            return
+        tick = (now_ns - self.started_ns) // self.config.tick.period_ns
         self.loop.run_once(self.started_ns + tick * self.config.tick.period_ns, tick)
 
     # Results.

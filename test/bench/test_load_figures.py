@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from oxygen_ros.bench.loads import tick_figures
+from oxygen_ros.bench.load_figures import tick_figures
 from oxygen_ros.errors import OxygenError
 from oxygen_ros.nodes.clients.load_client import LoadRecording
 from oxygen_ros.report.recorded_figures import on_time, skipped

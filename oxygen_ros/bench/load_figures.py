@@ -1,0 +1,126 @@
+"""Figures of one run under load: of its client's recording, and of what the node left."""
+
+from __future__ import annotations
+
+from typing import Any, TYPE_CHECKING
+
+import numpy as np
+
+from ..engine.scheduling.timeline import EventKind
+from ..errors import OxygenError
+
+if TYPE_CHECKING:
+    from ..nodes.clients.load_client import LoadRecording
+
+ON_TIME_MS = 2.0
+_RATE_HZ = 50.0
+
+
+def tick_figures(recording: LoadRecording, max_age_ms: float) -> dict[str, Any]:
+    """Return the figures of the targets that the client saw.
+
+    Deadlines without a target, told from the gaps of the tick numbers, count as not on time. A
+    node that fell silent leaves no gap, so nearly as many deadlines are taken as the time has: 2
+    fewer, since one at either end may lie outside it.
+
+    :raises OxygenError: no target came at all.
+    """
+    if not recording.ticks:
+        raise OxygenError(f'expected targets of the node, got none in {recording.duration_s:g} s')
+    lateness = np.array(recording.lateness_ms)
+    age = np.array(recording.age_ms)
+    held = np.array(recording.held, dtype=bool)
+    fresh = ~held & (age >= 0.0) & (age <= max_age_ms)
+    span = recording.ticks[-1] - recording.ticks[0] + 1
+    num_deadlines = max(span, round(recording.duration_s * _RATE_HZ) - 2)
+    on_time = int((fresh & (lateness <= ON_TIME_MS)).sum())
+    return {
+        'sd_ms': float(lateness.std()),
+        'p99_ms': _percentile(lateness, 99),
+        'worst_ms': float(lateness.max()),
+        'on_time': on_time / num_deadlines,
+        'within_1ms': float((lateness <= 1.0).sum()) / num_deadlines,
+        'held': int(held.sum()),
+        'skipped': num_deadlines - len(lateness),
+        'ticks': len(lateness),
+        'age_ms': {'p50': _percentile(age[age >= 0], 50), 'p99': _percentile(age[age >= 0], 99)},
+    }
+
+
+def dialogue_figures(recording: LoadRecording) -> dict[str, Any]:
+    """Return the figures of the answers and scene graphs that the client received."""
+    gaps = np.diff(recording.scene_graphs)
+    return {
+        'ttft_ms': {
+            'p50': _percentile(recording.ttft_ms, 50),
+            'p99': _percentile(recording.ttft_ms, 99),
+        },
+        'first_tokens': len(recording.ttft_ms),
+        'tokens_per_s': recording.dialogue_tokens / recording.duration_s,
+        'scene_graphs': len(recording.scene_graphs),
+        'scene_gap_s': {'p50': _percentile(gaps, 50), 'worst': _percentile(gaps, 100)},
+    }
+
+
+def engine_figures(run: dict[str, Any]) -> dict[str, Any]:
+    """Return the figures of the node's own record of the run."""
+    rows = np.array(run['timeline'], dtype=np.int64).reshape(-1, 5)
+    duration = rows[:, 2] - rows[:, 1]
+    waits = duration[rows[:, 0] == EventKind.ACTION_WAIT] * 1e-6
+    passes = duration[rows[:, 0] == EventKind.ACTION] * 1e-6
+    span_s = (rows[:, 2].max() - rows[:, 1].min()) * 1e-9 if len(rows) else 1.0
+    cameras = run['cameras'].values()
+    scene = run['scene']
+    ingest = [ms for camera in cameras for ms in camera['ingest_ms']]
+    return {
+        'preempt': {'wait_ms': {'p50': _percentile(waits, 50), 'p99': _percentile(waits, 99)}},
+        'action': {
+            'chunks_per_s': len(passes) / span_s,
+            'pass_ms': {'p50': _percentile(passes, 50), 'p99': _percentile(passes, 99)},
+        },
+        'ingest': {
+            'ms': {'p50': _percentile(ingest, 50), 'p99': _percentile(ingest, 99)},
+            'frames_in': sum(camera['received'] for camera in cameras),
+            'frames_out': sum(camera['decoded'] for camera in cameras),
+            'superseded': sum(camera['superseded'] for camera in cameras),
+            'refused': sum(camera['refused'] for camera in cameras),
+            'missed': sum(camera['missed'] for camera in cameras),
+            'waiting': sum(camera['waiting'] for camera in cameras),
+            'lost': _num_lost(run),
+        },
+        'scene': {
+            'merged': scene['merged'],
+            'failed': scene['failed'],
+            'skipped': scene['skipped'],
+            'unfinished': scene['unfinished'],
+            's': {
+                'p50': _percentile(scene['durations_s'], 50),
+                'worst': _percentile(scene['durations_s'], 100),
+            },
+        },
+        'written': {
+            name: {
+                'written': sink['num_written'],
+                'lost': sink['num_waiting']
+                + sink['num_rejected']
+                + sum(sink['num_dropped'].values()),
+            }
+            for name, sink in run['written'].items()
+        },
+    }
+
+
+def _num_lost(run: dict[str, Any]) -> int:
+    """Frames sent between the first and the last that came, which neither came nor were counted
+    as missed.
+    """
+    lost = 0
+    for name, camera in run['cameras'].items():
+        first, last = camera['first_stamp_ns'], camera['last_stamp_ns']
+        sent = sum(first <= stamp <= last for stamp in run['sent'][name])
+        lost += sent - camera['received'] - camera['missed']
+    return lost
+
+
+def _percentile(values: Any, percent: float) -> float | None:
+    return float(np.percentile(values, percent)) if len(values) else None
