@@ -11,11 +11,15 @@ from rich.console import Console
 
 from ..errors import OxygenError
 from ..models.registry import create_model
+from ..replay.bag import open_bag
+from ..report.recorded_figures import figures_of
+from ..report.recording import read_recording
 from .loads import isolate, LOADS, run_node
 from .rows import ROWS
 from .suite import environment
 
 _CONSOLE = Console()
+_RECORDED = ('action', 'preempt')
 
 
 def run(
@@ -49,8 +53,10 @@ def run(
     figures['tick'] = {load.name: {'full': found.pop('tick')}}
     figures['dialogue'] = {load.name: found.pop('dialogue')}
     figures |= found
+    if record is not None:
+        _take_recorded(figures, record / 'bag')
     horizon = create_model('tiny').spec.action_horizon
-    figures['action']['actions_per_s'] = figures['action']['chunks_per_s'] * horizon
+    figures['action'].setdefault('actions_per_s', figures['action']['chunks_per_s'] * horizon)
     tick = figures['tick'][load.name]['full']
     _CONSOLE.print(f'tick: sd {tick["sd_ms"]:.3f} ms, p99 {tick["p99_ms"]:.3f} ms, '
                    f'{100.0 * tick["on_time"]:.2f} % on time')
@@ -64,3 +70,19 @@ def run(
         _CONSOLE.print(f'`oxygen report {record / "bag"}` and `oxygen report '
                        f'{record / "bench.json"}` show the run')
     return figures
+
+
+def _take_recorded(figures: dict[str, Any], bag_path: Path) -> None:
+    """Replace the figures that a recording has too by its own: those of the recorded time alone.
+
+    The node's own record begins with its activation.
+    """
+    with open_bag(bag_path) as bag:
+        recorded = figures_of(read_recording(bag))
+    for name, value in recorded.items():
+        group, *inner, last = name.split('.')
+        if group in _RECORDED:
+            place = figures[group]
+            for key in inner:
+                place = place.setdefault(key, {})
+            place[last] = value
