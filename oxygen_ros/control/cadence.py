@@ -2,18 +2,6 @@
 from __future__ import annotations
 
 
-def on_grid(time_ns: int, period_ns: int) -> int:
-    """
-    Return the first multiple of the period at or after a time.
-
-    Loops of one machine that begin on one keep their phase, also in different processes.
-
-    :param time_ns: on the steady clock, in nanoseconds
-    :param period_ns: of the loop, in nanoseconds, above 0
-    """
-    return -(-time_ns // period_ns) * period_ns
-
-
 class Cadence:
     """
     Deadline of tick i is `start_ns + i * period_ns`, so errors never add up.

@@ -17,7 +17,6 @@ from sensor_msgs.msg import JointState
 import oxygen_ros.msg as msg
 
 from ..control import apply_to_thread
-from ..control.cadence import on_grid
 from ..runtime.tick_loop import TickLoop
 from ..types import RobotState
 from .actuation.chunk_input import ChunkInput
@@ -94,9 +93,7 @@ class TickPlane:
         self.targets.statistics.reset()
         self._chunk_input.restart()
         self.loop.prepare()
-        period_ns = self.settings.loop.tick.period_ns
-        # On the grid of the engine's process, whose passes leave the time of a tick free.
-        self.loop.start(on_grid(time.monotonic_ns() + period_ns, period_ns))
+        self.loop.start(time.monotonic_ns() + self.settings.loop.tick.period_ns)
         self._raise_executor()
 
     def stop(self, reason: str) -> None:

@@ -9,7 +9,6 @@ import itertools
 import time
 
 from ..control import hold_reasons
-from ..control.cadence import on_grid
 from ..control.limits import JointLimits
 from ..control.realtime import RealtimeSettings
 from ..control.realtime_report import RealtimeReport
@@ -107,7 +106,7 @@ class Runtime:
         self.sensors.restart()
         self.engine.action.epoch = self.loop.prepare()
         period_ns = self.config.tick.period_ns
-        grid_ns = on_grid(time.monotonic_ns() + period_ns, period_ns)
+        grid_ns = time.monotonic_ns() + period_ns
         self._engine_thread.start(grid_ns + TICK_LEAD_NS)
         # The first target waits for a first pass, or it could only hold.
         self.started_ns = grid_ns + -(-_FIRST_PASS_NS // period_ns) * period_ns

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 import pytest
 
 from oxygen_ros.control import Cadence, SteadyClock, VirtualClock
-from oxygen_ros.control.cadence import on_grid
 
 
 def test_deadlines_stay_on_their_grid_whatever_the_wake_ups():
@@ -81,8 +80,3 @@ def test_the_steady_clock_never_runs_backward():
     clock = SteadyClock()
     readings = [clock.now_ns() for _ in range(100)]
     assert readings == sorted(readings)
-
-
-@pytest.mark.parametrize(('time_ns', 'expected'), [(0, 0), (1, 20), (19, 20), (20, 20), (21, 40)])
-def test_loops_that_begin_on_the_grid_share_their_phase(time_ns, expected):
-    assert on_grid(time_ns, 20) == expected
