@@ -32,7 +32,7 @@ def lock_memory() -> RealtimeItem:
 def keep_heap() -> RealtimeItem:
     """Let the allocator keep large blocks that are freed.
 
-    With every image of a camera the pages would be mapped anew: half of what receiving one costs.
+    Or its pages would be mapped anew for every image of a camera.
     """
     try:
         libc = ctypes.CDLL(None)

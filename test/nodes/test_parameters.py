@@ -114,6 +114,8 @@ def test_the_defaults_make_settings(declare):
     ('actuation.space:=[force]', 'joint_delta, joint_velocity, got force'),
     ('actuation.space:=[joint_delta, joint_delta]', 'actuation.space: expected 1 or 7 values'),
     ('limits.max_velocity:=[1.0, 2.0]', 'limits.max_velocity: expected 1 or 7 values'),
+    ('realtime.process_priority:=1', 'realtime.process_priority: expected 0, or below '
+     'fifo_priority (0), got 1'),
     ('sensors.camera_max_age_s:=[1.0, 2.0]', 'sensors.camera_max_age_s: expected 1 or 3 values'),
     ('sensors.frozen_after_s:=-1.0', 'sensors.frozen_after_s: expected 0 to 3600'),
     ('limits.max_step:=[0.0]', 'limits.max_step: expected above 0'),

@@ -3,7 +3,6 @@ from contextlib import contextmanager
 import os
 import subprocess
 import sys
-import time
 
 import made_bags
 from made_bags import make_bag, Plan, START_NS
@@ -78,15 +77,17 @@ def test_a_second_replay_is_equal_in_every_bit(bag, result):
 @contextmanager
 def busy_machine():
     """Twice as many processes that burn as there are cores."""
-    burners = [subprocess.Popen([sys.executable, '-c', 'while True: pass'])
+    code = 'print(flush=True)\nwhile True: pass'
+    burners = [subprocess.Popen([sys.executable, '-c', code], stdout=subprocess.PIPE)
                for _ in range(2 * os.cpu_count())]
     try:
-        time.sleep(0.3)
+        for burner in burners:
+            burner.stdout.readline()  # it burns from here on
         yield
     finally:
         for burner in burners:
             burner.kill()
-            burner.wait()
+            burner.communicate()
 
 
 def test_a_busy_machine_changes_nothing(bag, result):

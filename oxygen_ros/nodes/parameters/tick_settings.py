@@ -149,7 +149,13 @@ def same_limits(first: JointLimits, second: JointLimits) -> bool:
 
 
 def realtime_settings(reader: Mapping[str, Any]) -> RealtimeSettings:
-    """Return what to ask of the operating system."""
+    """Return what to ask of the operating system.
+
+    :raises ParameterError: priorities that do not go together.
+    """
     values = {name: reader[f'realtime.{name}'] for name in RealtimeSettings.__dataclass_fields__}
     values['cpus'] = tuple(cpu for cpu in values['cpus'] if cpu >= 0)
-    return RealtimeSettings(**values)
+    try:
+        return RealtimeSettings(**values)
+    except ValueError as error:
+        raise ParameterError(f'realtime.{error}') from error
