@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 
+from own_domain import DOMAIN
 import rclpy
 from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
@@ -18,7 +19,6 @@ from oxygen_ros.nodes.transport import use_large_data_transport
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 20.0
 LATCHED = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-_DOMAIN = 1 + os.getpid() % 100
 
 
 def stamp_ns(message):
@@ -33,7 +33,7 @@ class Listener:
         os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
         self.received = defaultdict(list)
         self._context = Context()
-        rclpy.init(context=self._context, domain_id=_DOMAIN)
+        rclpy.init(context=self._context, domain_id=DOMAIN)
         self._node = Node('listener', context=self._context)
         self._executor = SingleThreadedExecutor(context=self._context)
         self._executor.add_node(self._node)
@@ -82,7 +82,7 @@ class Source:
     def __init__(self, module, parameters):
         arguments = [part for name, value in parameters.items()
                      for part in ('-p', f'{name}:={value}')]
-        environment = dict(os.environ, ROS_DOMAIN_ID=str(_DOMAIN), PYTHONUNBUFFERED='1',
+        environment = dict(os.environ, ROS_DOMAIN_ID=str(DOMAIN), PYTHONUNBUFFERED='1',
                            ROS_AUTOMATIC_DISCOVERY_RANGE='LOCALHOST')
         self.process = subprocess.Popen(
             [sys.executable, '-m', f'oxygen_ros.nodes.sources.{module}', '--ros-args', *arguments],

@@ -3,16 +3,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-import fcntl
 import os
 from pathlib import Path
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from typing import Any
 
+from own_domain import DOMAIN
 import psutil
 import rclpy
 from rclpy.action import ActionClient
@@ -30,24 +29,6 @@ ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 20.0  # discovery of a service in a fresh process may take 4 s
 CAMERAS = ('camera_0', 'camera_1')
 JOINTS = ('shoulder', 'elbow', 'gripper')
-
-
-def _own_domain() -> tuple[int, Any]:
-    """Return a domain that no other test run on this machine has, and what keeps it so."""
-    first = os.getpid() % 100
-    for number in range(100):
-        domain = 101 + (first + number) % 100
-        lock = (Path(tempfile.gettempdir()) / f'oxygen_test_domain_{domain}').open('a')
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            lock.close()
-            continue
-        return domain, lock
-    raise RuntimeError('all domains of the tests are taken')
-
-
-DOMAIN, _LOCK = _own_domain()
 
 
 class Conversation:
@@ -179,6 +160,7 @@ class NodeProcess:
              *arguments],
             cwd=ROOT, env=environment, text=True, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT)
+        self._output: str | None = None
 
     def process(self) -> psutil.Process:
         """Return it as the system sees it."""
@@ -191,8 +173,9 @@ class NodeProcess:
 
     def wait(self, timeout_s: float = TIMEOUT_S) -> tuple[int, str]:
         """Wait for the end; return status and output."""
-        output, _ = self._process.communicate(timeout=timeout_s)
-        return self._process.returncode, output
+        if self._output is None:
+            self._output, _ = self._process.communicate(timeout=timeout_s)
+        return self._process.returncode, self._output
 
     @property
     def is_running(self) -> bool:
@@ -200,7 +183,7 @@ class NodeProcess:
         return self._process.poll() is None
 
     def close(self) -> str:
-        """End it if it runs; return its output."""
+        """End it if it runs; return its output. Once more changes nothing."""
         if self.is_running:
             self.signal(signal.SIGKILL)
-        return self._process.communicate()[0]
+        return self.wait()[1]

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 pytest.importorskip('rclpy', reason='the node is a ROS node')
+from own_domain import DOMAIN
 import rclpy
 from rclpy.context import Context
 from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.qos import DurabilityPolicy, QoSProfile
-from rig import CAMERAS, DOMAIN, JOINTS, NodeProcess, overrides, Rig
+from rig import CAMERAS, JOINTS, NodeProcess, overrides, Rig
 
 sys.path.insert(0, str(Path(__file__).parents[1] / 'models'))
 from checkpoints import adapter_folder

@@ -9,10 +9,11 @@ import psutil
 import pytest
 
 pytest.importorskip('rclpy', reason='the node is a ROS node')
+from own_domain import DOMAIN
 import rclpy
 from rclpy.context import Context
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
-from rig import DOMAIN, overrides
+from rig import overrides
 
 from oxygen_ros.nodes.oxygen_node import OxygenNode
 

@@ -13,8 +13,9 @@ import psutil
 import pytest
 
 pytest.importorskip('launch_ros', reason='launch_ros is absent: ROS ships it, PyPI does not')
+from own_domain import DOMAIN
 from rcl_interfaces.srv import GetParameters
-from rig import DOMAIN, Rig
+from rig import Rig
 from robot_source import RobotSource
 from std_srvs.srv import SetBool
 

@@ -2,7 +2,7 @@
 import gc
 from pathlib import Path
 
-from rig import DOMAIN
+from own_domain import DOMAIN
 
 from oxygen_ros.nodes.clients.node_driver import NodeDriver, run_driver
 

@@ -10,12 +10,13 @@ import pytest
 pytest.importorskip('rclpy', reason='the node is a ROS node')
 from armed_rig import armed_rig, deadline_ns
 from builtin_interfaces.msg import Time
+from own_domain import DOMAIN
 import rclpy
 from rclpy.context import Context
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile
-from rig import CAMERAS, DOMAIN, JOINTS, NodeProcess
+from rig import CAMERAS, JOINTS, NodeProcess
 from rosgraph_msgs.msg import Clock as ClockMessage
 from sensor_msgs.msg import JointState
 

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 pytest.importorskip('rclpy', reason='the positions come by ROS topics')
+from own_domain import DOMAIN
 import rclpy
 from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
-from rig import DOMAIN
 from sensor_msgs.msg import CameraInfo, Image
 
 from oxygen_ros.memory.scene.projection import pose_matrix

@@ -61,9 +61,9 @@ class Chain:
                           'fresh targets', 40.0)
 
     def close(self):
-        self.rig.close()
         self.engine.close()
         self.tick.close()
+        self.rig.close()
 
 
 @pytest.fixture(scope='module')
@@ -178,9 +178,10 @@ def test_the_tick_outlives_the_engine_in_hold_and_goes_on_with_the_next(chain):
                        > killed_s + chunk_s + 0.1, 'a hold')
     since = [target for target in chain.targets[start:] if stamp_s(target) > killed_s]
     late = [target for target in since if stamp_s(target) > killed_s + chunk_s + 0.1]
-    assert late and all(
-        target.held and target.armed
-        and target.hold_reason in ('chunk_exhausted', 'stale_observation') for target in late)
+    assert {(target.held, target.armed) for target in late} == {(True, True)}
+    # The robot here, whose middleware has lost a peer, may be silent for a moment too.
+    assert {target.hold_reason for target in late} <= {
+        'chunk_exhausted', 'stale_observation', 'stale_state'}
     held = list(late[-1].positions)
     assert all(list(target.positions) == held for target in late)
 
@@ -219,8 +220,8 @@ def test_a_signal_ends_the_process_in_a_hold():
         last = rig.received['other/joint_trajectory'][-1].points[0].positions
         assert list(last) == list(targets[-1].positions)
     finally:
-        rig.close()
         tick.close()
+        rig.close()
 
 
 def test_the_process_loads_neither_torch_nor_the_engine():

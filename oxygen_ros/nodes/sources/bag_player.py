@@ -48,7 +48,7 @@ PARAMETERS = (
 
 _MAX_PAUSE_S = 1.0  # between the end of a run and the next
 _LISTENERS_PERIOD_S = 0.05
-_NUM_HEARD = 6  # looks that find a subscriber on every topic, before it begins
+_NUM_HEARD = 10  # looks that find a subscriber on every topic, before it begins
 
 
 class BagPlayer(Node):
