@@ -37,8 +37,8 @@ class ControlTick:
     """
     Decides; publishes nothing, reads no clock.
 
-    One thread calls `decide` and `hold`. Any thread may call `restart` and `reconfigure`, which
-    replace one reference that the next tick notices, and work on `arming` by its own rules.
+    One thread calls `decide`, `undo` and `hold`. Any thread may call `restart` and `reconfigure`,
+    which replace one reference that the next tick notices, and work on `arming` by its own rules.
     """
 
     def __init__(
@@ -57,10 +57,12 @@ class ControlTick:
         self._buffer = buffer
         self._plan = self._make_plan(config, limits)
         self._seen_plan: tuple[TickConfig, Limiter] | None = None  # another one: start afresh
-        self._seen_generation = -1
+        self._seen_view: ArmView | None = None
         self._previous: list[float] | None = None  # [num_joints], never written to
         self._ramp = Ramp()
         self._source = _Source()
+        # As they were before the last decision.
+        self._before: tuple[list[float] | None, _Source] = self._previous, self._source
 
     @property
     def config(self) -> TickConfig:
@@ -100,6 +102,7 @@ class ControlTick:
             is known
         """
         (config, limiter), view = self._refresh()
+        self._before = self._previous, self._source
         sample = self._buffer.sample(deadline_ns)
         measured, state_reason = self._read_state(config, deadline_ns, state)
         if view.state is ArmState.TAKEOVER:
@@ -128,6 +131,18 @@ class ControlTick:
             sample.observation_steady_ns)
         return self._decision(tick, deadline_ns, view, values, '')
 
+    @property
+    def is_outdated(self) -> bool:
+        """Whether another thread has changed who drives, or how, since the last decision."""
+        return self._plan is not self._seen_plan or self.arming.view() != self._seen_view
+
+    def undo(self) -> None:
+        """Forget that the last decision was made: nobody has seen its target.
+
+        The next one steps from the target before it.
+        """
+        self._previous, self._source = self._before
+
     def hold(self, tick: int, deadline_ns: int, reason: str) -> Decision:
         """
         Decide to hold whatever the chunks say: the last target before the loop ends.
@@ -138,18 +153,20 @@ class ControlTick:
         :returns: the last target (position) or zeros (velocity); armed if targets were being sent
         """
         (config, _), view = self._refresh()
+        self._before = self._previous, self._source
         return self._held(tick, deadline_ns, view, config, reason)
 
     def _refresh(self) -> tuple[tuple[TickConfig, Limiter], ArmView]:
         """Read what other threads replace, once per tick; forget the last target if asked to."""
         plan = self._plan
         view = self.arming.view()
-        if plan is not self._seen_plan or view.generation != self._seen_generation:
+        seen = self._seen_view
+        if plan is not self._seen_plan or seen is None or view.generation != seen.generation:
             self._seen_plan = plan
-            self._seen_generation = view.generation
             self._previous = None
             self._ramp.clear()
             self._source = _Source()
+        self._seen_view = view
         return plan, view
 
     def _start_from(self, config: TickConfig, measured: list[float] | None) -> None:

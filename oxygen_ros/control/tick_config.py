@@ -26,6 +26,8 @@ class TickConfig:
     deltas: tuple[bool, ...] = ()  # [num_joints] numbers are changes of the target; empty: none
     dry_run: bool = False  # nothing reaches the actuators, so they are not expected to follow
     awaits_limits: bool = False  # hold until the limits are known
+    # How long before its deadline a target is decided, at most half a period; 0: at the deadline
+    decide_ahead_ns: int = 350_000
 
     def __post_init__(self) -> None:
         if not isinstance(self.mode, ActuationMode):
@@ -36,7 +38,10 @@ class TickConfig:
             raise ValueError('deltas: expected together with mode position and require_state')
         for name, least in (('num_joints', 1), ('period_ns', 1), ('max_observation_age_ns', 1),
                             ('max_state_age_ns', 1), ('activation_ramp_ns', 0),
-                            ('recovery_ramp_ns', 0)):
+                            ('recovery_ramp_ns', 0), ('decide_ahead_ns', 0)):
             value = getattr(self, name)
             if value < least:
                 raise ValueError(f'{name}: expected at least {least}, got {value}')
+        if self.decide_ahead_ns > self.period_ns // 2:
+            raise ValueError(f'decide_ahead_ns: expected at most half a period '
+                             f'({self.period_ns // 2}), got {self.decide_ahead_ns}')

@@ -145,7 +145,7 @@ class Runtime:
         if now_ns < self.started_ns:
             return
         tick = (now_ns - self.started_ns) // self.config.tick.period_ns
-        self.loop.run_once(self.started_ns + tick * self.config.tick.period_ns, tick)
+        self.loop.send(self.started_ns + tick * self.config.tick.period_ns, tick)
 
     # Results.
 

@@ -30,7 +30,10 @@ class TickLoopConfig:
 class TickLoop:
     """The same in the engine's process and in one of its own.
 
-    `prepare`, `start` and `stop` belong to one thread, `run_once` to the one that ticks.
+    A target is decided a moment before its deadline and given out at it: a decision takes as long
+    as caches and interpreter have it, and the actuators would see that as jitter.
+
+    `prepare`, `start` and `stop` belong to one thread, `decide` and `send` to the one that ticks.
 
     :param on_target: takes (decision, lateness in ns) of each tick; must return at once.
     :param newest_state: returns the newest measured joints, however old.
@@ -48,6 +51,7 @@ class TickLoop:
         self._on_target = on_target
         self._newest_state = newest_state
         self._thread: TickThread | None = None
+        self._decided: Decision | None = None  # not yet given out
 
     @property
     def thread(self) -> TickThread | None:
@@ -61,6 +65,7 @@ class TickLoop:
 
         :return: the epoch of the chunks to come.
         """
+        self._decided = None
         epoch = self.buffer.reset()
         self.tick.restart()
         if self._realtime is not None:
@@ -72,21 +77,39 @@ class TickLoop:
 
         :param first_ns: the first deadline on the steady clock.
         """
+        ahead_ns = self.tick.config.decide_ahead_ns
         self._thread = TickThread(
-            self._period_ns * 1e-9, self.run_once, realtime=self._realtime)
+            self._period_ns * 1e-9, self.send, ahead=self.decide if ahead_ns else None,
+            ahead_ns=ahead_ns, realtime=self._realtime)
         self._thread.start(first_ns)
         self.realtime_report = RealtimeReport(
             (*self.realtime_report.items, *self._thread.realtime_report.items))
 
-    def run_once(self, deadline_ns: int, tick: int) -> None:
-        """Decide one tick and give its target out; a tick that fails holds."""
+    def decide(self, deadline_ns: int, tick: int) -> None:
+        """Decide one tick, to be given out by `send`; a tick that fails holds."""
+        self._withdraw()
         try:
-            decision = self.tick.decide(tick, deadline_ns, self._newest_state())
+            self._decided = self.tick.decide(tick, deadline_ns, self._newest_state())
         except Exception:
             # Without a target a robot in velocity mode would move on.
-            self._on_target(self.tick.hold(tick, deadline_ns, hold_reasons.ERROR), 0)
+            self._decided = self.tick.hold(tick, deadline_ns, hold_reasons.ERROR)
             raise
-        self._on_target(decision, time.monotonic_ns() - deadline_ns)
+
+    def send(self, deadline_ns: int, tick: int) -> None:
+        """Give out the target of a tick; decide it first where that is still to be done."""
+        try:
+            if self._decided is None or self.tick.is_outdated:
+                self.decide(deadline_ns, tick)
+        finally:
+            decision, self._decided = self._decided, None
+            if decision is not None:
+                self._on_target(decision, time.monotonic_ns() - deadline_ns)
+
+    def _withdraw(self) -> None:
+        """Take back a decision that was never given out: its deadline was missed."""
+        if self._decided is not None:
+            self._decided = None
+            self.tick.undo()
 
     def stop(self, reason: str) -> None:
         """Stop the thread and hold by a last target; nothing happens where none runs."""
@@ -94,6 +117,7 @@ class TickLoop:
             return
         thread, self._thread = self._thread, None
         thread.stop()
+        self._withdraw()
         self._on_target(
             self.tick.hold(thread.num_ticks + thread.num_overruns, time.monotonic_ns(), reason), 0)
 

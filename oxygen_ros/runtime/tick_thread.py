@@ -23,15 +23,16 @@ _NAP_NS = 100_000_000  # so that stop() is noticed within it, however long the p
 
 class TickThread:
     """
-    Runs a callback once per period until stopped.
+    Runs a callback once per period until stopped, and another shortly before it.
 
-    Deadlines do not drift; a deadline met more than half a period late is skipped and counted. An
-    exception in the callback is counted and kept, and the next tick comes as ever. Start and stop
-    from one thread; the readings may be taken from any.
+    Deadlines do not drift; a deadline met more than half a period late is skipped and counted, be
+    it that `ahead` was called for it. An exception in a callback is counted and kept, and the next
+    one comes as ever. Start and stop from one thread; the readings may be taken from any.
     """
 
     def __init__(
         self, period_s: float, callback: TickCallback, clock: Clock | None = None, *,
+        ahead: TickCallback | None = None, ahead_ns: int = 0,
         realtime: RealtimeSettings | None = None, name: str = 'oxygen_tick',
         sleep_until_ns: Callable[[int], None] | None = None,
     ) -> None:
@@ -41,6 +42,9 @@ class TickThread:
         :param period_s: time between two deadlines, in seconds, above 0 to `MAX_PERIOD_S`
         :param callback: takes the deadline (steady, in nanoseconds) and the tick's number from 0
         :param clock: steady; the machine's by default
+        :param ahead: called likewise before each deadline, so that what takes a varying time is
+            done by then
+        :param ahead_ns: how long before, in nanoseconds
         :param realtime: of the new thread, asked for before its first tick; None: nothing
         :param name: of the thread
         :param sleep_until_ns: how to wait on `clock`; needed with a clock of one's own
@@ -58,9 +62,12 @@ class TickThread:
         self.last_error = ''  # traceback of the newest exception
         self.realtime_report = RealtimeReport()
         self._callback = callback
+        self._ahead = ahead
+        self._ahead_ns = ahead_ns
         self._clock: Clock = SteadyClock() if clock is None else clock
         self._realtime = realtime
         self._sleep_until_ns = sleep_until_ns or self._sleep_precisely
+        self._doze_until_ns = sleep_until_ns or self._nap_until_ns
         self._stopping = False
         self._ready = threading.Event()
         self._thread: threading.Thread | None = None
@@ -115,28 +122,36 @@ class TickThread:
             start_ns = self._clock.now_ns() + self.period_ns
         cadence = Cadence(self.period_ns, start_ns)
         while not self._stopping:
+            if self._ahead is not None:
+                self._doze_until_ns(cadence.deadline_ns - self._ahead_ns)
+                if self._skip_missed(cadence) or self._stopping:
+                    continue
+                self._call(self._ahead, cadence)
             self._sleep_until_ns(cadence.deadline_ns)
-            now_ns = self._clock.now_ns()
-            if cadence.skip_missed(now_ns):
-                self.num_overruns = cadence.num_missed
-            if self._stopping or now_ns < cadence.deadline_ns:
+            if self._skip_missed(cadence) or self._stopping:
                 continue
-            self._tick(cadence)
+            self._call(self._callback, cadence)
+            self.num_ticks += 1
+            cadence.advance()
 
-    def _tick(self, cadence: Cadence) -> None:
+    def _skip_missed(self, cadence: Cadence) -> bool:
+        num_missed = cadence.skip_missed(self._clock.now_ns())
+        self.num_overruns = cadence.num_missed
+        return num_missed > 0
+
+    def _call(self, callback: TickCallback, cadence: Cadence) -> None:
         try:
-            self._callback(cadence.deadline_ns, cadence.tick)
+            callback(cadence.deadline_ns, cadence.tick)
         except Exception:  # noqa: B902, BLE001 one bad tick must not end the loop
             self.num_errors += 1
             self.last_error = traceback.format_exc()
-        self.num_ticks += 1
-        cadence.advance()
+
+    def _nap_until_ns(self, time_ns: int) -> None:
+        """Sleep until about a time, on the machine's clock; it ends a little late."""
+        while not self._stopping and (rest_ns := time_ns - self._clock.now_ns()) > 0:
+            time.sleep(min(rest_ns, _NAP_NS) / NS_PER_S)
 
     def _sleep_precisely(self, deadline_ns: int) -> None:
-        while not self._stopping:
-            rest_ns = deadline_ns - self._clock.now_ns()
-            if rest_ns <= _SPIN_NS:
-                break
-            time.sleep(min(rest_ns - _SPIN_NS, _NAP_NS) / NS_PER_S)
+        self._nap_until_ns(deadline_ns - _SPIN_NS)
         while self._clock.now_ns() < deadline_ns and not self._stopping:
             pass

@@ -8,24 +8,35 @@ import pytest
 from oxygen_ros.control import RealtimeSettings, SteadyClock, VirtualClock
 from oxygen_ros.runtime.tick_thread import TickThread
 
+AHEAD_NS = MS // 2
 JOIN_S = 10.0
 
 
 class VirtualRun:
-    """A thread on virtual time: a callback takes as long as its test says, and no real time."""
+    """A thread on virtual time: a callback takes as long as its test says, and no real time.
 
-    def __init__(self, num_ticks, durations_ms=None, wake_up_ms=None):
+    :param ahead_ms: how long each call ahead of a tick takes; None: there are none.
+    """
+
+    def __init__(self, num_ticks, durations_ms=None, wake_up_ms=None, ahead_ms=None):
         self.clock = VirtualClock(START_NS)
         self.ticks = []
         self.num_ticks = num_ticks
         self.durations_ms = durations_ms or {}
         self.wake_up_ms = wake_up_ms or {}
+        self.ahead_ms = ahead_ms
+        self.aheads = []
         self.thread = TickThread(
-            0.02, self.callback, self.clock, sleep_until_ns=self.sleep_until_ns)
+            0.02, self.callback, self.clock, sleep_until_ns=self.sleep_until_ns,
+            ahead=None if ahead_ms is None else self.ahead, ahead_ns=AHEAD_NS)
 
     def sleep_until_ns(self, deadline_ns):
         self.clock.set(max(self.clock.now_ns(), deadline_ns))
         self.clock.advance(self.wake_up_ms.pop(len(self.ticks), 0) * MS)
+
+    def ahead(self, deadline_ns, tick):
+        self.aheads.append((tick, deadline_ns, self.clock.now_ns()))
+        self.clock.advance(round(self.ahead_ms.get(tick, 0) * MS))
 
     def callback(self, deadline_ns, tick):
         self.ticks.append((tick, deadline_ns, self.clock.now_ns()))
@@ -60,6 +71,21 @@ def test_a_late_wake_up_skips_to_the_next_deadline_of_the_grid():
     run = VirtualRun(5, wake_up_ms={2: 95, 4: 8})
     assert run.run() == [0, 1, 7, 8, 9]
     assert [(now_ns - deadline_ns) / MS for _, deadline_ns, now_ns in run.ticks] == [0, 0, 0, 0, 8]
+
+
+def test_what_is_done_ahead_begins_right_before_each_deadline():
+    run = VirtualRun(100, ahead_ms={})
+    assert run.run() == list(range(100)) == [tick for tick, _, _ in run.aheads]
+    assert all(deadline_ns - now_ns == AHEAD_NS for _, deadline_ns, now_ns in run.aheads[1:])
+    assert all(now_ns == deadline_ns for _, deadline_ns, now_ns in run.ticks)
+
+
+def test_what_takes_too_long_ahead_costs_its_tick_as_a_late_one():
+    run = VirtualRun(4, ahead_ms={1: 4, 2: 31.5})
+    assert run.run() == [0, 1, 4, 5]
+    assert [tick for tick, _, _ in run.aheads] == [0, 1, 2, 4, 5]
+    assert run.thread.num_overruns == 2
+    assert run.ticks[1][2] - run.ticks[1][1] == 4 * MS - AHEAD_NS
 
 
 def test_an_exception_is_kept_and_the_next_tick_comes_as_ever():

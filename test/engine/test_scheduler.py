@@ -178,6 +178,44 @@ def test_a_unit_that_becomes_slower_delays_actions_at_most_twice():
     assert sum(late > 0 for late in lateness) <= 2
 
 
+def test_a_unit_that_becomes_longer_than_a_cycle_is_started_seldom():
+    clock = ManualClock()
+    scheduler = make(clock, cost_model=OnlineCostModel())
+    work = prefix(clock, cost_ns=2 * MS)
+    run_ticks(scheduler, clock, [work], 50)
+    work.cost_ns = 17 * MS
+    late = [late > 0 for late in run_ticks_from(scheduler, clock, [work], 50, 50)]
+    assert sum(late[:10]) <= 5
+    assert 10 <= sum(late[10:]) <= 14  # every third cycle
+
+
+def test_after_a_disturbance_units_run_again_as_soon_as_they_fit():
+    clock = ManualClock()
+    scheduler = make(clock, cost_model=OnlineCostModel())
+    work = prefix(clock, cost_ns=2 * MS)
+    run_ticks(scheduler, clock, [work], 50)
+    work.cost_ns = 40 * MS  # something else has the core
+    list(run_ticks_from(scheduler, clock, [work], 50, 30))
+    work.cost_ns = 2 * MS
+    ran = work.ran
+    late = list(run_ticks_from(scheduler, clock, [work], 82, 40))
+    assert work.ran - ran >= 200  # of 280 that fit into 40 cycles
+    assert not any(late[1:])
+
+
+def test_what_is_refused_counts_once_for_each_deadline():
+    clock = ManualClock()
+    scheduler = make(clock, {UnitKey(UnitKind.PREFILL, 1): 30 * MS})
+    work = prefix(clock, units=1, cost_ns=30 * MS)
+    for _ in range(20):  # each image that comes wakes the engine
+        clock.now += MS // 2
+        assert scheduler.run_slices(PERIOD_NS, lambda: [work], never) == 0
+    clock.now = PERIOD_NS
+    assert scheduler.run_slices(2 * PERIOD_NS, lambda: [work], never) == 0
+    clock.now = 2 * PERIOD_NS
+    assert scheduler.run_slices(3 * PERIOD_NS, lambda: [work], never) == 1
+
+
 def run_ticks_from(scheduler, clock, works, first, num_ticks):
     for tick in range(first, first + num_ticks):
         due = tick * PERIOD_NS

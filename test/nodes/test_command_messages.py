@@ -8,17 +8,23 @@ import numpy as np
 import pytest
 
 pytest.importorskip('rclpy', reason='the commands are ROS messages')
+from own_domain import DOMAIN
 import rclpy
 from rclpy.context import Context
 from rclpy.node import Node
+from rclpy.serialization import deserialize_message
+from std_msgs.msg import Float64MultiArray
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / 'control'))
 import control_rig
 
 from oxygen_ros.control import ActuationMode, TickConfig
 from oxygen_ros.nodes.actuation.actuator_groups import ActuatorGroup
+from oxygen_ros.nodes.actuation.command_bytes import CommandBytes
 from oxygen_ros.nodes.actuation.target_publisher import CommandsOutput, TrajectoryOutput
 
+MESSAGES = {TrajectoryOutput: JointTrajectory, CommandsOutput: Float64MultiArray}
 MS = 0.001
 PERIOD_S = 0.02
 
@@ -26,7 +32,7 @@ PERIOD_S = 0.02
 @pytest.fixture
 def node():
     context = Context()
-    rclpy.init(context=context, domain_id=101)
+    rclpy.init(context=context, domain_id=DOMAIN)
     made = Node('commands', context=context, start_parameter_services=False)
     yield made
     made.destroy_node()
@@ -40,12 +46,12 @@ def make_output(node, kind=TrajectoryOutput, **config):
     node.destroy_publisher(output.publisher)
     sent = []
     output.publisher = type('Ear', (), {'publish': staticmethod(
-        lambda message: sent.append(copy_of(message)))})
+        lambda data: sent.append(content(deserialize_message(data, MESSAGES[kind]))))})
     return output, sent
 
 
-def copy_of(message):
-    """Return what a message says now; the same one is sent at each tick."""
+def content(message):
+    """Return what a message says."""
     if not hasattr(message, 'points'):
         return list(message.data)
     (point,) = message.points
@@ -80,6 +86,26 @@ def test_plain_commands_come_in_the_order_of_the_groups_joints(node):
     output, sent = make_output(node, CommandsOutput)
     output.send(np.array([0.5, 9.0, -0.5]))
     assert sent == [[-0.5, 0.5]]
+
+
+@pytest.mark.parametrize('num_joints', [1, 2, 7, 40])
+def test_in_the_bytes_of_a_command_the_numbers_alone_change(num_joints):
+    names = [f'joint_{"x" * index}' for index in range(num_joints)]  # of every length
+    point = JointTrajectoryPoint(positions=[0.5] * num_joints)
+    message = JointTrajectory(joint_names=names, points=[point])
+    command = CommandBytes(message, point.positions)
+    assert deserialize_message(command.read(), JointTrajectory) == message
+    values = np.linspace(-3.0, 3.0, num_joints)
+    command.write(values)
+    point.positions = values.tolist()
+    assert deserialize_message(command.read(), JointTrajectory) == message
+
+
+def test_an_array_that_is_not_of_the_message_is_refused():
+    message = Float64MultiArray(data=[0.0, 0.0])
+    other = Float64MultiArray(data=[0.0, 0.0])
+    with pytest.raises(RuntimeError, match='Float64MultiArray: expected its numbers as one piece'):
+        CommandBytes(message, other.data)
 
 
 def followed(messages, arrivals_s, end_s):

@@ -113,6 +113,8 @@ def test_the_defaults_make_settings(declare):
     ('actuation.space:=[end_effector_pose]', 'got end_effector_pose: joints are what is limited'),
     ('actuation.space:=[force]', 'joint_delta, joint_velocity, got force'),
     ('actuation.space:=[joint_delta, joint_delta]', 'actuation.space: expected 1 or 7 values'),
+    ('actuation.decide_ahead_ms:=11.0', 'actuation.decide_ahead_ms: expected at most half a '
+     'period (10 ms), got 11.0'),
     ('limits.max_velocity:=[1.0, 2.0]', 'limits.max_velocity: expected 1 or 7 values'),
     ('realtime.process_priority:=1', 'realtime.process_priority: expected 0, or below '
      'fifo_priority (0), got 1'),

@@ -4,16 +4,23 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Mapping
+from itertools import islice
 from typing import Protocol
 
 from .work import UnitKey
+
+_NUM_NEWEST = 8  # in a row without a slow one: what made units slow is over
 
 
 class CostModel(Protocol):
     """Estimates of unit costs, in ns."""
 
     def estimate_ns(self, key: UnitKey) -> int:
-        """Return what a unit of this key is expected to take."""
+        """Return what a unit of this key takes at most, but for rare cases."""
+        ...
+
+    def newest_ns(self, key: UnitKey) -> int:
+        """Return what the last unit of this key took; the estimate where none was seen."""
         ...
 
     def observe(self, key: UnitKey, duration_ns: int) -> None:
@@ -39,6 +46,9 @@ class TableCostModel:
             cost = self._table.get(UnitKey(key.kind, 0), self._default_ns)
         return cost
 
+    def newest_ns(self, key: UnitKey) -> int:
+        return self.estimate_ns(key)
+
     def observe(self, key: UnitKey, duration_ns: int) -> None:
         """Do nothing: the table is fixed."""
 
@@ -60,13 +70,17 @@ class _Window:
         self.recent.append(duration_ns)
         insort(self.sorted, duration_ns)
         rank = min(int(quantile * len(self.sorted)), len(self.sorted) - 1)
+        slowest_ns = max(islice(reversed(self.recent), _NUM_NEWEST))
         # Two slow ones in a row are a change of regime, not a hiccup: do not wait for the quantile
         # to follow.
-        self.estimate_ns = max(self.sorted[rank], min(newest_before, duration_ns))
+        self.estimate_ns = max(min(self.sorted[rank], slowest_ns),
+                               min(newest_before, duration_ns))
 
 
 class OnlineCostModel:
-    """A windowed quantile per key; a single hiccup leaves it again with the window.
+    """A windowed quantile per key, but no more than the newest few took.
+
+    So a single hiccup raises it hardly, and a disturbance that is over is soon forgotten.
 
     A key never seen is estimated from the nearest size of its kind, scaled up by size, else from
     the prior table, else by the default. A prior is dropped at the first observation of its key,
@@ -102,6 +116,10 @@ class OnlineCostModel:
             scale = max(1.0, key.size / max(1, nearest.size))
             return int(self._windows[nearest].estimate_ns * scale)
         return self._prior.estimate_ns(key)
+
+    def newest_ns(self, key: UnitKey) -> int:
+        window = self._windows.get(key)
+        return self.estimate_ns(key) if window is None else window.recent[-1]
 
     def observe(self, key: UnitKey, duration_ns: int) -> None:
         if not self.recording:

@@ -55,8 +55,10 @@ class Scheduler:
        in the list.
     3. A unit whose estimate passes the deadline is not started; the next work in that order is
        tried.
-    4. A unit longer than any cycle would never start by rule 3: after `oversize_patience` cycles
-       it is started at the beginning of one (an action then waits for that one unit).
+    4. A unit longer than any cycle would never start by rule 3. At the beginning of a cycle it is
+       started at once if the last one of its kind would fit, for then its estimate comes from a
+       disturbance that seems over; otherwise after `oversize_patience` cycles (an action then
+       waits for that one unit).
     5. A slice is as many units of one work as fit in the micro-slice by their estimates, at least
        one.
     """
@@ -73,6 +75,7 @@ class Scheduler:
                              Rank.SCENE_GRAPH: round(config.scene_graph_patience_s * 1e9)}
         self._unserved_since_ns: dict[Rank, int] = {}  # ranks with ready work only
         self._refused_cycles: dict[Rank, int] = {}
+        self._begun_deadline_ns: int | None = None  # of the newest cycle
         self.num_slices = 0
 
     def order(self, now_ns: int, works: Sequence[Work]) -> list[Work]:
@@ -104,6 +107,8 @@ class Scheduler:
             if self.cost_model.estimate_ns(unit) <= left_ns:
                 return work
             if cycle_start:
+                if self.cost_model.newest_ns(unit) <= left_ns:
+                    return work
                 refused = self._refused_cycles.get(work.rank, 0) + 1
                 self._refused_cycles[work.rank] = refused
                 if refused >= self.config.oversize_patience:
@@ -144,8 +149,11 @@ class Scheduler:
         num_slices = 0
         while not interrupted():
             works = ready()
-            work = self.next_best_effort_task(self._clock.now_ns(), deadline_ns, works,
-                                              cycle_start=num_slices == 0)
+            # Something new may call this many times before one deadline.
+            cycle_start = deadline_ns != self._begun_deadline_ns
+            self._begun_deadline_ns = deadline_ns
+            work = self.next_best_effort_task(
+                self._clock.now_ns(), deadline_ns, works, cycle_start)
             if work is None:
                 break
             self.forward_step(work, deadline_ns)

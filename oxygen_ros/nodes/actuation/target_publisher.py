@@ -20,6 +20,7 @@ from ..clocks import ClockBridge, NS_PER_S, stamp_of
 from ..endpoints import make_publisher
 from ..faults import FaultLog
 from .actuator_groups import ActuatorGroup
+from .command_bytes import CommandBytes
 
 
 def _in_place(values: array[float]) -> np.ndarray:
@@ -44,16 +45,16 @@ class TrajectoryOutput:
         point = JointTrajectoryPoint(time_from_start=Duration(sec=seconds, nanosec=nanoseconds))
         field = 'velocities' if config.mode is ActuationMode.VELOCITY else 'positions'
         setattr(point, field, [0.0] * len(group.joints))
-        self._message = JointTrajectory(joint_names=list(group.joints), points=[point])
-        self._values = _in_place(getattr(point, field))
+        self._command = CommandBytes(
+            JointTrajectory(joint_names=list(group.joints), points=[point]), getattr(point, field))
         self._indices = np.array(group.indices)
         # Controllers subscribe with the system's default profile, which is reliable.
         self.publisher = make_publisher(node, JointTrajectory, topic, QoSProfile(depth=1))
 
     def send(self, values: np.ndarray) -> None:
         """Publish the group's part of a target."""
-        self._values[:] = values[self._indices]
-        self.publisher.publish(self._message)
+        self._command.write(values[self._indices])
+        self.publisher.publish(self._command.read())
 
 
 class CommandsOutput:
@@ -61,15 +62,15 @@ class CommandsOutput:
 
     def __init__(self, node: Node, topic: str, group: ActuatorGroup, config: TickConfig) -> None:
         del config
-        self._message = Float64MultiArray(data=[0.0] * len(group.joints))
-        self._values = _in_place(self._message.data)
+        message = Float64MultiArray(data=[0.0] * len(group.joints))
+        self._command = CommandBytes(message, message.data)
         self._indices = np.array(group.indices)
         self.publisher = make_publisher(node, Float64MultiArray, topic, QoSProfile(depth=1))
 
     def send(self, values: np.ndarray) -> None:
         """Publish the group's part of a target."""
-        self._values[:] = values[self._indices]
-        self.publisher.publish(self._message)
+        self._command.write(values[self._indices])
+        self.publisher.publish(self._command.read())
 
 
 Output: TypeAlias = TrajectoryOutput | CommandsOutput

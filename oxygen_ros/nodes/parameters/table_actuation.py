@@ -30,6 +30,10 @@ ACTUATION: tuple[ParameterSpec, ...] = (
     ParameterSpec('actuation.publish', 'tick',
                   "Who gives out targets: the tick's own thread, or, as an unmanaged baseline, "
                   'the engine as it finishes', choices=('tick', 'engine')),
+    ParameterSpec('actuation.decide_ahead_ms', 0.35,
+                  'How long before its deadline a target is decided, at most half a period, so '
+                  'that at the deadline it is only given out; 0: at the deadline', 'ms',
+                  0.0, 100.0),
     ParameterSpec('actuation.blend_s', 0.1,
                   'Longest fade from one chunk to the next', 's', 0.0, 5.0),
     ParameterSpec('actuation.activation_ramp_s', 1.0,

@@ -102,6 +102,11 @@ def tick_config(reader: Mapping[str, Any], num_joints: int) -> TickConfig:
     if deltas and reader['actuation.publish'] != 'tick':
         raise ParameterError('actuation.publish: expected tick where actuation.space is '
                              f'joint_delta, got {reader["actuation.publish"]}')
+    period_ms = 1e3 / reader['actuation.rate_hz']
+    if reader['actuation.decide_ahead_ms'] > period_ms / 2:
+        raise ParameterError(
+            f'actuation.decide_ahead_ms: expected at most half a period ({period_ms / 2:g} ms), '
+            f'got {reader["actuation.decide_ahead_ms"]}')
     return TickConfig(
         num_joints=num_joints, mode=mode, deltas=deltas,
         dry_run=reader['actuation.dry_run'],
@@ -111,7 +116,8 @@ def tick_config(reader: Mapping[str, Any], num_joints: int) -> TickConfig:
         max_state_age_ns=round(reader['sensors.state_max_age_s'] * 1e9),
         activation_ramp_ns=round(reader['actuation.activation_ramp_s'] * 1e9),
         recovery_ramp_ns=round(reader['actuation.recovery_ramp_s'] * 1e9),
-        require_state=reader['actuation.require_state'])
+        require_state=reader['actuation.require_state'],
+        decide_ahead_ns=round(reader['actuation.decide_ahead_ms'] * 1e6))
 
 
 def joint_limits(reader: Mapping[str, Any], num_joints: int) -> JointLimits:
