@@ -28,7 +28,7 @@ class SchedulerConfig:
     # No slice starts when less than this is left before the deadline
     safety_threshold_s: float = 0.0025
     dialogue_patience_s: float = 0.03  # ready dialogue work unserved for longer goes first
-    scene_graph_patience_s: float = 0.1  # likewise
+    scene_graph_patience_s: float = 0.03  # likewise
     # Cycles after which a unit longer than any cycle is run all the same
     oversize_patience: int = 3
 

@@ -21,7 +21,7 @@ ENGINE: tuple[ParameterSpec, ...] = (
                   'No slice starts when less is left before an action is due', 's', 0.0, 1.0),
     ParameterSpec('scheduler.dialogue_patience_s', 0.03,
                   'Dialogue work unserved for longer goes first', 's', 0.001, 60.0),
-    ParameterSpec('scheduler.scene_graph_patience_s', 0.1,
+    ParameterSpec('scheduler.scene_graph_patience_s', 0.03,
                   'Scene-graph work unserved for longer goes first', 's', 0.001, 60.0),
     ParameterSpec('scheduler.oversize_patience', 3,
                   'Cycles after which a unit longer than any cycle runs all the same', low=1,
