@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
-from rclpy.clock import Clock
+from rclpy.clock import Clock, TimeJump
 from rclpy.clock_type import ClockType
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
@@ -31,6 +31,7 @@ from .monitoring.diagnostics import DiagnosticsPublisher
 from .monitoring.rate_timer import RateTimer
 from .parameters.tick_settings import ActuationLimits, same_limits, TickSettings
 from .sensors.joint_state_input import JointStateInput
+from .time_jumps import describe, watch_time
 
 
 class TickPlane:
@@ -56,14 +57,15 @@ class TickPlane:
                                self.targets, faults)
         self._modes = ModePublisher(node, engine, self.loop.arming, clock, faults)
         self._chunk_input = ChunkInput(settings.joints, self.loop.buffer)
-        joint_input = JointStateInput(
+        self._joint_input = JointStateInput(
             settings.joints, settings.ingest, clock, self._put_state)
+        self._time = watch_time(node, faults.guard('time jump', self._clock_jumped))
         # Of its own, for a group remembers every entity it ever had.
         self._group = MutuallyExclusiveCallbackGroup()
         self._subscriptions = [
             self._subscribe(msg.ActionChunk, f'{engine}/action_chunk', self._chunk_input.offer,
                             QoSProfile(depth=10)),
-            self._subscribe(JointState, 'joint_states', joint_input.offer, QoSProfile(
+            self._subscribe(JointState, 'joint_states', self._joint_input.offer, QoSProfile(
                 depth=1, reliability=ReliabilityPolicy.BEST_EFFORT))]
         self._diagnostics = DiagnosticsPublisher(node, engine, clock)
 
@@ -87,6 +89,13 @@ class TickPlane:
 
     def _put_state(self, state: RobotState) -> None:
         self._state = state
+
+    def _clock_jumped(self, jump: TimeJump) -> None:
+        # Stamps of before bind nothing after it; chunks are on the steady clock, and the engine
+        # has them forgotten by a new epoch.
+        self._joint_input.stream.begin()
+        self._node.get_logger().warning(
+            f'{describe(jump)}: joint states are taken from there on', throttle_duration_sec=5.0)
 
     def start(self) -> None:
         """Start the tick, from the measured joints and with no chunk."""
@@ -123,6 +132,7 @@ class TickPlane:
 
     def destroy(self) -> None:
         """Take all entities back; only when stopped."""
+        self._time.unregister()
         self._timer.destroy()
         for subscription in self._subscriptions:
             self._node.destroy_subscription(subscription)

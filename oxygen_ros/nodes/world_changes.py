@@ -1,17 +1,13 @@
 """What makes the past void: time that jumps, and cameras that see something else."""
 from __future__ import annotations
 
-from rclpy.clock import JumpThreshold, TimeJump
-from rclpy.duration import Duration
+from rclpy.clock import TimeJump
 from rclpy.node import Node
 
 from ..runtime.runtime import Runtime
 from .faults import FaultLog
 from .sensors.inputs import Inputs
-
-# Forward only far, for paused or slow simulated time catches up in steps.
-_TIME_JUMP = JumpThreshold(
-    min_forward=Duration(seconds=5), min_backward=Duration(nanoseconds=-1), on_clock_change=True)
+from .time_jumps import describe, watch_time
 
 
 class WorldChanges:
@@ -23,9 +19,7 @@ class WorldChanges:
     def __init__(self, node: Node, runtime: Runtime, faults: FaultLog) -> None:
         self.inputs: Inputs | None = None  # set once they exist
         self._node, self._runtime = node, runtime
-        # The clock forgets a callback whose handle is dropped.
-        self._handle = node.get_clock().create_jump_callback(
-            _TIME_JUMP, post_callback=faults.guard('time jump', self._clock_jumped))
+        self._handle = watch_time(node, faults.guard('time jump', self._clock_jumped))
 
     def destroy(self) -> None:
         """Look no longer."""
@@ -47,8 +41,7 @@ class WorldChanges:
     def _clock_jumped(self, jump: TimeJump) -> None:
         if self.inputs is not None:
             self.inputs.forget()
-        self._reset(f'ROS time jumped ({jump.clock_change.name}, '
-                    f'{jump.delta.nanoseconds * 1e-9:.3f} s)')
+        self._reset(describe(jump))
 
     def _reset(self, cause: str) -> None:
         self._node.get_logger().warning(

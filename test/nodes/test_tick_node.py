@@ -12,9 +12,12 @@ import numpy as np
 import pytest
 
 pytest.importorskip('rclpy', reason='the nodes are ROS nodes')
+from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.parameter import Parameter
 from rig import JOINTS, NodeProcess, Rig
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory
 
@@ -247,6 +250,40 @@ def test_joints_that_are_measured_before_the_tick_is_activated_are_known_at_once
             target.hold_reason for target in rig.received['oxygen/target']}
     finally:
         node.trigger_shutdown()
+        rig.executor.remove_node(node)
+        node.destroy_node()
+        rig.close()
+
+
+def test_after_a_small_jump_back_of_simulated_time_joints_are_taken_again():
+    rig = Rig()
+    rig.robot.paused.add('joint_states')
+    node = TickNode(context=rig.context, parameter_overrides=[
+        Parameter('joints', value=JOINTS), Parameter('use_sim_time', value=True)])
+    rig.executor.add_node(node)
+    clock = rig.client.create_publisher(Clock, '/clock', 10)
+    states = rig.client.create_publisher(JointState, 'joint_states', 10)
+
+    def set_time(seconds):
+        message = Clock(clock=Time(sec=100, nanosec=round(seconds * 1e9)))
+        rig.wait_for(lambda: (clock.publish(message) or node.get_clock().now().to_msg()
+                              == message.clock), 'a time')
+
+    def is_taken(seconds):
+        stamp = Time(sec=100, nanosec=round(seconds * 1e9))
+        message = JointState(name=JOINTS, position=[seconds] * len(JOINTS))
+        message.header.stamp = stamp
+        states.publish(message)
+        state = node._plane._state
+        return state is not None and np.isclose(state.positions, seconds).all()
+
+    try:
+        node.trigger_configure()
+        set_time(0.7)
+        rig.wait_for(lambda: is_taken(0.7), 'joint states')
+        set_time(0.2)
+        rig.wait_for(lambda: is_taken(0.2), 'joint states of after the jump')
+    finally:
         rig.executor.remove_node(node)
         node.destroy_node()
         rig.close()
