@@ -30,9 +30,9 @@ from .parameters.declare import read_all
 from .parameters.model_settings import fit_to_model
 from .parameters.settings import NodeSettings
 from .records.memory_queries import MemoryQueries
-from .records.mode_watch import ModeWatch
 from .records.run_memory import RunMemory
 from .records.run_record import write_run_record
+from .records.tick_watch import TickWatch
 from .requests.dialogue_server import DialogueServer
 from .requests.engine_requests import EngineRequests
 from .requests.scene_graph_server import SceneGraphServer
@@ -90,7 +90,7 @@ class DataPlane:
                 node, self._joints, settings.groups, settings.runtime.tick, self._clock, faults)
             self._link = RobotLink(node, self._joints, self.runtime.tick,
                                    settings.runtime.limits, self.targets, faults)
-        self._modes = ModeWatch(node, self.runtime, self._clock, self._memory, faults, wake)
+        self._tick_watch = TickWatch(node, self.runtime, self._clock, self._memory, faults, wake)
         self._chunks = make_publisher(node, msg.ActionChunk, '~/action_chunk', 10)
         self._latency = LatencyPublisher(
             node, self.runtime, self.targets, dialogue, self._clock)
@@ -141,7 +141,7 @@ class DataPlane:
         self._latency.restart()
         self._inputs.ingest.start()
         self.runtime.activate()
-        self._modes.drain()
+        self._tick_watch.drain()
         self._memory.start(read_all(self._node))
         self._dialogue.start(self.requests, self.settings.dialogue)
         self._scene.start(self.requests)
@@ -176,7 +176,7 @@ class DataPlane:
         self._diagnostics_timer.destroy()
         self._world.destroy()
         self._inputs.destroy()
-        self._modes.destroy()
+        self._tick_watch.destroy()
         self._node.destroy_publisher(self._chunks)
         if self.targets is not None and self._link is not None:
             self._link.destroy()
@@ -208,7 +208,7 @@ class DataPlane:
 
     def drain(self) -> None:
         """Publish and hand on what the engine produced since the last call."""
-        self._modes.drain()
+        self._tick_watch.drain()
         text = []
         for event in self.runtime.drain():
             if isinstance(event, ActionChunk):

@@ -21,6 +21,7 @@ from ..runtime.tick_loop import TickLoop
 from ..types import RobotState
 from .actuation.chunk_input import ChunkInput
 from .actuation.mode_publisher import ModePublisher
+from .actuation.parameter_publisher import ParameterPublisher
 from .actuation.robot_link import RobotLink
 from .actuation.target_publisher import TargetPublisher
 from .clocks import ClockBridge
@@ -56,6 +57,7 @@ class TickPlane:
         self._link = RobotLink(node, settings.joints, self.loop.tick, settings.loop.limits,
                                self.targets, faults)
         self._modes = ModePublisher(node, engine, self.loop.arming, clock, faults)
+        self._told = ParameterPublisher(node, engine)
         self._chunk_input = ChunkInput(settings.joints, self.loop.buffer)
         self._joint_input = JointStateInput(
             settings.joints, settings.ingest, clock, self._put_state)
@@ -139,11 +141,13 @@ class TickPlane:
         self._link.destroy()
         self.targets.destroy()
         self._modes.destroy()
+        self._told.destroy()
         self._diagnostics.destroy()
 
     def reconfigure(self, settings: TickSettings) -> None:
         """Use settings of which only live ones differ."""
         before, self.settings = self.settings.loop, settings
+        self._told.publish()
         self._timer.set_rate(settings.diagnostics_rate_hz)
         tick, limits = settings.loop.tick, settings.loop.limits
         if tick != before.tick or not same_limits(limits, before.limits):

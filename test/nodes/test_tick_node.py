@@ -14,6 +14,9 @@ import pytest
 pytest.importorskip('rclpy', reason='the nodes are ROS nodes')
 from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray
+from rcl_interfaces.msg import Parameter as ParameterMessage
+from rcl_interfaces.msg import ParameterType, ParameterValue
+from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter
 from rig import JOINTS, NodeProcess, Rig
 from rosgraph_msgs.msg import Clock
@@ -24,6 +27,7 @@ from trajectory_msgs.msg import JointTrajectory
 from oxygen_ros.memory.audit.audit_chain import segment_paths
 from oxygen_ros.memory.audit.audit_records import find_records
 from oxygen_ros.msg import ActionChunk, LatencyReport, Target
+from oxygen_ros.nodes.actuation.parameter_publisher import parse_parameters
 from oxygen_ros.nodes.tick_node import TickNode
 
 HOGGED_NODE = str(Path(__file__).with_name('hogged_node.py'))
@@ -153,6 +157,35 @@ def test_each_change_of_who_drives_is_in_the_engines_audit_log(chain):
              ('stopped', 'stop'), ('disarmed', 'disarm')]
     chain.rig.wait_for(lambda: changes()[-5:] == burst, 'the changes')
     assert changes()[:2] == [('active', ''), ('disarmed', 'configure')]
+
+
+def test_the_parameters_of_the_tick_are_in_the_engines_audit_log(chain):
+    chain.move()
+
+    def sets():
+        records = find_records(segment_paths(chain.audit), kind='parameters')
+        return [record['body']['parameters'] for _, record in records]
+
+    def speeds():
+        return [found['tick_process']['limits.max_velocity']
+                for found in sets() if 'tick_process' in found]
+
+    chain.rig.wait_for(lambda: speeds()[-1:] == [[2.0]], 'the first set')
+    value = ParameterValue(type=ParameterType.PARAMETER_DOUBLE_ARRAY, double_array_value=[1.5])
+    answer = chain.rig.call(SetParameters, 'oxygen_tick/set_parameters', SetParameters.Request(
+        parameters=[ParameterMessage(name='limits.max_velocity', value=value)]))
+    assert answer.results[0].successful, answer.results[0].reason
+    chain.rig.wait_for(lambda: speeds()[-1:] == [[1.5]], 'the changed set')
+    assert sets()[-1]['limits.max_velocity'] == [2.0]  # the engine's own
+    value.double_array_value = [2.0]
+    chain.rig.call(SetParameters, 'oxygen_tick/set_parameters', SetParameters.Request(
+        parameters=[ParameterMessage(name='limits.max_velocity', value=value)]))
+
+
+@pytest.mark.parametrize('text', ['', '{', '[1]', '"a"', '{"a": "' + 'a' * 1_000_000 + '"}'])
+def test_a_set_of_parameters_that_cannot_be_read_is_refused(text):
+    with pytest.raises(ValueError, match='expected|Expecting'):
+        parse_parameters(text)
 
 
 def test_a_hogged_interpreter_of_the_engine_costs_no_tick(chain):

@@ -52,6 +52,8 @@ class RunMemory:
         self._recorder: MemoryRecorder | None = None
         self._status: WriterStatus | None = None
         self._mode: tuple[str, int, str] | None = None  # the newest, with stamp and reason
+        self._parameters: Mapping[str, object] = {}
+        self._tick_parameters: Mapping[str, object] = {}  # of a tick in another process
         self._callback_faults: Counter[str] = Counter()
         self._num_engine_faults = 0
 
@@ -159,8 +161,17 @@ class RunMemory:
 
     def parameters(self, parameters: Mapping[str, object]) -> None:
         """Record the parameter set after a change; what follows carries its hash."""
+        self._parameters = parameters
+        if self._tick_parameters:
+            parameters = {**parameters, 'tick_process': self._tick_parameters}
         if self._recorder is not None:
             self._recorder.parameters(parameters, self.now_ns())
+
+    def tick_parameters(self, parameters: Mapping[str, object]) -> None:
+        """Take the set of a tick in another process, which is part of the whole."""
+        if parameters != self._tick_parameters:
+            self._tick_parameters = parameters
+            self.parameters(self._parameters)
 
     def mode(self, mode: str, stamp_ns: int, reason: str) -> None:
         """Record a change of who drives, by which request; before a run, its beginning is told."""

@@ -1,4 +1,4 @@
-"""Who drives, wherever the tick runs: each change is told on ~/mode and kept in the memory."""
+"""Who drives and how, wherever the tick runs: each change is told and kept in the memory."""
 from __future__ import annotations
 
 from collections import deque
@@ -8,21 +8,23 @@ from typing import Any
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.node import Node
 from rclpy.subscription import Subscription
+from std_msgs.msg import String
 
 import oxygen_ros.msg as msg
 
 from ...runtime.runtime import Publish, Runtime
 from ..actuation.mode_publisher import mode_qos, ModePublisher
+from ..actuation.parameter_publisher import parameters_qos, parse_parameters, TOPIC
 from ..clocks import ClockBridge, ns_of
 from ..endpoints import make_subscription
 from ..faults import FaultLog
 from .run_memory import RunMemory
 
 
-class ModeWatch:
+class TickWatch:
     """Made at configure. `drain` belongs to the executor's thread; changes may come from any.
 
-    A tick in another process publishes ~/mode itself and is listened to.
+    A tick in another process publishes ~/mode and ~/tick_parameters itself and is listened to.
 
     :param wake: asks the executor to call `drain` soon.
     """
@@ -34,17 +36,24 @@ class ModeWatch:
         self._wake = wake
         self._waiting: deque[msg.Mode] = deque()
         self._publisher: ModePublisher | None = None
-        self._subscription: Subscription[Any] | None = None
+        self._subscriptions: list[Subscription[Any]] = []
         if runtime.config.publish is Publish.ELSEWHERE:
-            self._subscription = make_subscription(
-                node, msg.Mode, '~/mode', faults.guard('mode', self._take), mode_qos(),
-                MutuallyExclusiveCallbackGroup())
+            group = MutuallyExclusiveCallbackGroup()
+            self._subscriptions = [
+                make_subscription(node, msg.Mode, '~/mode', faults.guard('mode', self._take),
+                                  mode_qos(), group),
+                make_subscription(node, String, f'~/{TOPIC}',
+                                  faults.guard(TOPIC, self._take_parameters), parameters_qos(),
+                                  group)]
         else:
             self._publisher = ModePublisher(node, '~', runtime.arming, clock, faults, self._take)
 
     def _take(self, message: msg.Mode) -> None:
         self._waiting.append(message)
         self._wake()
+
+    def _take_parameters(self, message: String) -> None:
+        self._memory.tick_parameters(parse_parameters(message.data))
 
     def drain(self) -> None:
         """Hand on the changes since the last call, in order."""
@@ -53,8 +62,8 @@ class ModeWatch:
             self._memory.mode(message.mode, ns_of(message.stamp), message.reason)
 
     def destroy(self) -> None:
-        """Take the topic back."""
+        """Take the topics back."""
         if self._publisher is not None:
             self._publisher.destroy()
-        if self._subscription is not None:
-            self._node.destroy_subscription(self._subscription)
+        for subscription in self._subscriptions:
+            self._node.destroy_subscription(subscription)
