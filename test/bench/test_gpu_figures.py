@@ -46,7 +46,7 @@ def test_a_random_model_runs_whole_and_repeats(model: FlowVLA) -> None:
 
 
 def test_a_load_reports_waits_and_rates(model: FlowVLA) -> None:
-    found = loaded(model, 0.5)
+    found = loaded(model, 2.0)
     assert found['actions_per_s'] == pytest.approx(
         found['chunks_per_s'] * model.spec.action_horizon)
     assert found['wait']['n'] > 0.0 and found['text_tokens_per_s'] > 0.0

@@ -17,7 +17,7 @@ from rclpy.qos import DurabilityPolicy, qos_profile_sensor_data, QoSProfile
 from oxygen_ros.nodes.transport import use_large_data_transport
 
 ROOT = Path(__file__).resolve().parents[2]
-TIMEOUT_S = 20.0
+TIMEOUT_S = 60.0  # of a fresh process on a busy machine
 LATCHED = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
@@ -53,10 +53,11 @@ class Listener:
             self._executor.spin_once(timeout_sec=0.1)
 
     def spin_for(self, seconds):
-        """Take what comes for a while."""
-        end_s = time.monotonic() + seconds
-        while time.monotonic() < end_s:
-            self._executor.spin_once(timeout_sec=0.05)
+        """Take what comes for a while, all of it even if the machine stood still."""
+        end_s, num_left = time.monotonic() + seconds, round(seconds * 100)
+        while time.monotonic() < end_s or num_left > 0:
+            self._executor.spin_once(timeout_sec=0.02)
+            num_left -= 1
 
     def client(self, kind, service):
         """Return a function that calls a service and returns its response."""

@@ -26,7 +26,7 @@ from oxygen_ros.action import Dialogue
 from oxygen_ros.nodes.transport import use_large_data_transport
 
 ROOT = Path(__file__).resolve().parents[2]
-TIMEOUT_S = 20.0  # discovery of a service in a fresh process may take 4 s
+TIMEOUT_S = 60.0  # a fresh process and its discovery take seconds, on a busy machine many
 CAMERAS = ('camera_0', 'camera_1')
 JOINTS = ('shoulder', 'elbow', 'gripper')
 
@@ -57,6 +57,7 @@ class Rig:
         self.executor.add_node(self.robot)
         self.executor.add_node(self.client)
         self._clients: dict[str, Any] = {}
+        self._met: set[str] = set()
         self._foreign: list[tuple[Node, Context]] = []
         self._dialogue = ActionClient(self.client, Dialogue, 'oxygen/dialogue')
 
@@ -83,10 +84,11 @@ class Rig:
             self.executor.spin_once(timeout_sec=0.05)
 
     def spin_for(self, duration_s: float) -> None:
-        """Spin for a time."""
-        end_s = time.monotonic() + duration_s
-        while time.monotonic() < end_s:
+        """Spin for a time, and often enough if the machine stood still during it."""
+        end_s, num_left = time.monotonic() + duration_s, round(duration_s * 100)
+        while time.monotonic() < end_s or num_left > 0:
             self.executor.spin_once(timeout_sec=0.02)
+            num_left -= 1
 
     def call(self, kind: type, service: str, request: Any = None) -> Any:
         """Call a service and return its response."""
@@ -94,15 +96,27 @@ class Rig:
         if client is None:
             client = self._clients[service] = self.client.create_client(kind, service)
         self.wait_for(client.service_is_ready, service)
+        self._meet(service)
         future = client.call_async(kind.Request() if request is None else request)
         self.wait_for(future.done, f'an answer of {service}')
         return future.result()
+
+    def _meet(self, server: str) -> None:
+        """Wait before the first request to another process.
+
+        Its server may get it before it knows of whom, and would then lose the answer.
+        """
+        is_here = len(self.executor.get_nodes()) > 2  # a node beside robot and client
+        if server not in self._met and not is_here:
+            self.spin_for(0.3)
+        self._met.add(server)
 
     def ask(self, prompt: str = 'What do you see?', max_tokens: int = 32,
             temperature: float = 0.0) -> Conversation:
         """Send a goal and wait until it is accepted."""
         talk = Conversation()
-        self.wait_for(self._dialogue.server_is_ready, 'the dialogue action', 60.0)
+        self.wait_for(self._dialogue.server_is_ready, 'the dialogue action')
+        self._meet('the dialogue action')
         goal = Dialogue.Goal(prompt=prompt, max_tokens=max_tokens, temperature=temperature)
         sent = self._dialogue.send_goal_async(
             goal, feedback_callback=lambda message: talk.feedback.append(message.feedback))

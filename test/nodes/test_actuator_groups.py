@@ -71,9 +71,12 @@ def test_each_group_gets_its_part_of_every_target():
         node.trigger_activate()
         rig.wait_for(lambda: len(arm) > 5 and len(hand) > 5 and not targets[-1].held, 'targets')
         node.trigger_deactivate()
-        rig.spin_for(0.3)
+        rig.wait_for(lambda: targets[-1].hold_reason == 'deactivated', 'the last target')
         held = targets[-1]
-        assert held.hold_reason == 'deactivated'
+        rig.wait_for(lambda: np.array_equal(arm[-1].points[0].positions, held.positions[::2])
+                     and list(hand[-1].data) == [held.positions[1]], 'its commands')
+        rig.spin_for(0.3)  # so that one after them would be seen
+        assert targets[-1] is held
         assert arm[-1].joint_names == ['shoulder', 'gripper']
         assert np.array_equal(arm[-1].points[0].positions, held.positions[::2])
         assert list(hand[-1].data) == [held.positions[1]]

@@ -44,20 +44,21 @@ def clock_ns(received):
 @pytest.mark.slow
 @pytest.mark.parametrize('other_ns', [0, OTHER_CLOCK_NS])
 def test_the_clock_is_that_of_the_stamps_at_the_rate_asked_for_and_never_goes_back(play, other_ns):
-    plan = Plan(num_frames=30, clock_ns=other_ns)
+    plan = Plan(num_frames=60, clock_ns=other_ns)
     source, listener = play(plan, loop='true', rate=2, clock_hz=100)
-    listener.wait_for(lambda received: len(received['joint_states']) > 80
-                      and len(received['clock']) > 150)
+    # Long enough that a pause of the machine at either end does not look like another rate.
+    listener.wait_for(lambda received: len(received['joint_states']) > 160
+                      and len(received['clock']) > 500)
     status, output, _ = source.end(signal.SIGTERM)
     assert status == 0, output
     times_ns = clock_ns(listener.received)
     assert times_ns == sorted(times_ns)
-    assert START_NS <= times_ns[0] < times_ns[-1] < START_NS + 30 * SECOND
+    assert START_NS <= times_ns[0] < times_ns[-1] < START_NS + 60 * SECOND
     arrived_ns = [arrived for arrived, _ in listener.received['clock']]
     pace = (times_ns[-1] - times_ns[0]) / (arrived_ns[-1] - arrived_ns[0])
-    assert 1.6 < pace < 2.4
+    assert 1.5 < pace < 2.6
     stamps = [stamp_ns(message) for _, message in listener.received['joint_states']]
-    first_run = [stamp for stamp in stamps if stamp < START_NS + 30 * plan.period_ns]
+    first_run = [stamp for stamp in stamps if stamp < START_NS + 60 * plan.period_ns]
     assert first_run and all((stamp - START_NS) % plan.period_ns == 0 for stamp in first_run)
     # the loops run on: between two, the skew of the cameras and a period
     gaps_ns = [b - a for a, b in pairwise(stamps)]

@@ -62,9 +62,13 @@ def play(rig, path, layout, audit):
             return [target for target in targets if target.chunk_ids and not target.held]
 
         # Spread over the recording, so that they come of several observations.
-        rig.wait_for(lambda: len(fresh()) >= 6 * NUM_TARGETS, 'targets', 40.0)
-        rig.spin_for(0.3)  # so that their chunks are on their way to the log
-        return fresh()[:6 * NUM_TARGETS:6], node.runtime.model.checksum
+        rig.wait_for(lambda: len(fresh()) >= 6 * NUM_TARGETS, 'targets')
+        chosen = fresh()[:6 * NUM_TARGETS:6]
+        # A chunk that is published is on its way to the log.
+        named = {chunk_id for target in chosen for chunk_id in target.chunk_ids}
+        rig.wait_for(lambda: named <= {
+            chunk.chunk_id for chunk in rig.received['oxygen/action_chunk']}, 'their chunks')
+        return chosen, node.runtime.model.checksum
     finally:
         node.trigger_shutdown()
         for made in filter(None, (player, node)):

@@ -91,11 +91,12 @@ def image(stamp_ns, **fields):
 
 
 def test_an_image_becomes_a_frame_with_its_stamp_on_both_clocks(rig):
-    stamp_ns = rig.now_ns() - SECOND // 10
+    stamp_ns = rig.now_ns() - SECOND
     rig.offer(image(stamp_ns))
     (frame,) = rig.frames
     assert frame.stamp_ns == stamp_ns
-    assert frame.steady_ns == pytest.approx(stamp_ns - rig.bridge.offset_ns(), abs=2_000_000)
+    # An offset is off by as long as it is interrupted between its two clocks.
+    assert frame.steady_ns == pytest.approx(stamp_ns - rig.bridge.offset_ns(), abs=SECOND // 2)
     assert frame.image.tolist() == np.arange(18).reshape(2, 3, 3).tolist()
     assert rig.ingest.inputs['cam'].stream.size == (3, 2)
 
@@ -105,7 +106,7 @@ def test_a_stamp_that_cannot_be_meant_gives_way_to_the_time_of_receipt(rig, stam
     before_ns = rig.now_ns()
     rig.offer(image(0 if stamp == 'zero' else before_ns + 10 * SECOND))
     (frame,) = rig.frames
-    assert before_ns - 2_000_000 <= frame.stamp_ns <= rig.now_ns() + 2_000_000
+    assert before_ns - SECOND <= frame.stamp_ns <= rig.now_ns() + SECOND
     assert rig.counts.replaced_stamps == 1
 
 

@@ -53,7 +53,7 @@ def test_chunks_words_and_scene_graphs_come_from_the_checkpoint(folder: Path) ->
         rig.listen(ActionChunk, 'oxygen/action_chunk')
         rig.listen(SceneGraph, 'oxygen/scene_graph', LATCHED)
         chunks, graphs = rig.received['oxygen/action_chunk'], rig.received['oxygen/scene_graph']
-        rig.wait_for(lambda: len(chunks) > 3 and bool(graphs), 'chunks and a scene graph', 40.0)
+        rig.wait_for(lambda: len(chunks) > 3 and bool(graphs), 'chunks and a scene graph')
         answer = rig.wait_for_result(rig.ask(max_tokens=8))
     finally:
         rig.close()

@@ -81,6 +81,18 @@ class Robot:
         self.rig.wait_for(lambda: len(self.sent) >= start + num_commands, 'commands')
         return np.array(self.sent[start:])
 
+    def commands_of_a_movement(self, change):
+        """Enable, and return what is sent until it has changed so much: it may hold at first."""
+        start = len(self.sent)
+        self.commands_after(self.enable)
+        self.rig.wait_for(lambda: np.ptp(self.sent[start:], axis=0).max() > change, 'a movement')
+        return np.array(self.sent[start:])
+
+    def wait_for_hold(self, reason):
+        """Wait for a hold and what was sent before it."""
+        self.rig.wait_for(lambda: self.targets[-1].hold_reason == reason, reason)
+        self.rig.spin_for(0.2)
+
     def rest(self):
         """Disarm, with the joints where they were at the start, and forget what was sent."""
         assert self.enable(False).success
@@ -136,14 +148,12 @@ def assert_begins_at(commands, pose):
 
 def test_velocities_begin_at_rest_and_end_in_zero(drive):
     robot = drive(actuation__space=['joint_velocity'], limits__max_step=[0.05])
-    commands = robot.commands_after(robot.enable)
+    commands = robot.commands_of_a_movement(0.001)
     assert commands[0] == pytest.approx([0.0] * 3)
     assert np.diff(np.abs(commands), axis=0).max() <= 0.05 + 1e-9  # to rest it may go at once
-    assert np.abs(commands).max() > 0.001
     robot.node.trigger_deactivate()
-    robot.rig.spin_for(0.2)
+    robot.wait_for_hold('deactivated')
     assert robot.sent[-1].tolist() == [0.0] * 3
-    assert robot.targets[-1].hold_reason == 'deactivated'
 
 
 def test_changes_go_on_from_the_measured_joints(drive):
@@ -153,9 +163,7 @@ def test_changes_go_on_from_the_measured_joints(drive):
 
 def test_it_starts_disarmed_and_enabling_begins_at_the_measured_joints(robot):
     assert robot.sent == [] and not any(target.armed for target in robot.targets)
-    commands = robot.commands_after(robot.enable)
-    assert_begins_at(commands, START)
-    assert np.abs(commands[-1] - commands[0]).max() > STEP_LIMIT / 100  # it does move
+    assert_begins_at(robot.commands_of_a_movement(STEP_LIMIT / 100), START)
 
 
 @pytest.mark.parametrize('interruption', ['takeover', 'disarm'])
@@ -177,8 +185,7 @@ def test_hold_and_stop_repeat_one_target_until_enabled_and_then_begin_at_the_joi
         robot, request_name):
     robot.commands_after(robot.enable)
     assert robot.call(request_name).success
-    robot.rig.wait_for(lambda: robot.targets[-1].held, 'the hold')
-    robot.rig.spin_for(0.2)
+    robot.wait_for_hold({'hold': 'hold_requested', 'stop': 'stopped'}[request_name])
     held = robot.commands_after(lambda: None, 10)
     assert np.ptp(held, axis=0).max() == 0.0
     if request_name == 'stop':
@@ -193,8 +200,7 @@ def test_hold_and_stop_repeat_one_target_until_enabled_and_then_begin_at_the_joi
 def test_deactivation_ends_in_a_hold_and_activation_begins_disarmed(robot):
     robot.commands_after(robot.enable)
     robot.node.trigger_deactivate()
-    robot.rig.wait_for(lambda: robot.targets[-1].hold_reason == 'deactivated', 'the hold')
-    robot.rig.spin_for(0.3)
+    robot.wait_for_hold('deactivated')
     num_sent = len(robot.sent)
     assert robot.sent[-1] == pytest.approx(robot.targets[-1].positions)
     robot.node.trigger_activate()

@@ -48,7 +48,7 @@ def test_reports_and_statuses_are_switched_off_and_on_while_the_node_runs(rig):
     reports, statuses = rig.received[REPORTS], rig.received[STATUSES]
     rig.wait_for(lambda: len(reports) > 2 and len(statuses) > 1, 'reports and statuses')
     assert set_rates(rig, 0.0, 0.0) == [True, True]
-    rig.spin_for(0.3)  # those on their way
+    rig.spin_for(0.5)  # those on their way
     before = len(reports), len(statuses)
     rig.spin_for(1.5)
     assert (len(reports), len(statuses)) == before

@@ -44,7 +44,7 @@ def test_it_moves_and_says_so_and_writes_as_soon_as_it_can(rig, tmp_path):
     try:
         node.trigger_configure()
         node.trigger_activate()
-        rig.wait_for(lambda: num_fresh(rig) > 10, 'fresh targets', 40.0)
+        rig.wait_for(lambda: num_fresh(rig) > 10, 'fresh targets')
 
         def told():
             status = newest_memory(rig)

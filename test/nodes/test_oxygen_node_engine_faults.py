@@ -17,7 +17,7 @@ from oxygen_ros.srv import UpdateSceneGraph
 MS = 1_000_000
 PERIOD_NS = 20 * MS
 MAX_AGE_NS = 400 * MS  # of an observation: what a chunk can be played on for
-STUCK_S = 2.0
+STUCK_S = 3.0
 
 OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR
 
@@ -49,7 +49,9 @@ class Fault:
 @pytest.fixture(scope='module')
 def rig():
     """Return a rig whose engine counts as stuck after 1 s."""
-    with armed_rig(engine__stuck_after_s=1.0, diagnostics__rate_hz=5.0) as rig:
+    with armed_rig(engine__stuck_after_s=1.0, diagnostics__rate_hz=5.0,
+                   # Room for a dialogue that outlasts any pause of the machine.
+                   engine__max_text_tokens=4000, kv__num_text_blocks=600) as rig:
         yield rig
 
 
@@ -74,12 +76,15 @@ def fail(true, *args):
 
 def assert_no_fresh_target_after(rig, start, began_ns, bound_ns):
     """Fail unless all targets after a bound were holds of one pose, the last one sent included."""
+    rig.wait_for(lambda: deadline_ns(rig.targets[-1]) > began_ns + bound_ns + 100 * MS,
+                 'targets after the bound')
     late = [target for target in rig.targets[start:] if deadline_ns(target) > began_ns + bound_ns]
     assert late and all(target.held for target in late), [
         (target.tick, target.hold_reason, deadline_ns(target) - began_ns) for target in late]
     held = list(late[0].positions)
     assert all(list(target.positions) == held for target in late)
-    assert np.isfinite(held).all() and list(rig.sent[-1].points[0].positions) == held
+    assert np.isfinite(held).all()
+    rig.wait_for(lambda: list(rig.sent[-1].points[0].positions) == held, 'the held pose')
 
 
 @pytest.mark.parametrize(('reason', 'how'), [
@@ -91,7 +96,6 @@ def test_an_action_that_cannot_be_played_is_a_hold_from_the_next_tick_on(rig, sp
     start = len(rig.targets)
     fault = spoil('finish_action', how)
     rig.wait_for_hold(reason)
-    rig.spin_for(0.5)
     # The tick after the chunk was handed over; until then, on a busy machine, the former one is
     # played, but not for longer than its observation allows.
     assert_no_fresh_target_after(rig, start, fault.began_ns, MAX_AGE_NS + PERIOD_NS)
@@ -107,7 +111,7 @@ def test_an_action_that_cannot_be_played_is_a_hold_from_the_next_tick_on(rig, sp
 
 def test_a_fault_of_the_engine_ends_live_requests_with_an_error_and_the_engine_goes_on(rig, spoil):
     num_before = rig.node.runtime.engine_thread.num_faults
-    talk = rig.ask(max_tokens=400)
+    talk = rig.ask(max_tokens=3500)
     rig.wait_for(lambda: bool(talk.feedback), 'feedback')
 
     def fail_once(true, *args):
@@ -182,7 +186,7 @@ def test_ticks_come_while_the_model_burns_100_ms_of_pure_python_in_each_pass(rig
     rig.wait_for(lambda: len(rig.targets) > start + 100, '100 ticks')
     last = rig.targets[-1].tick
     fault.end()
-    assert last - first < 200  # a starved tick would meet a fifth of its deadlines
+    assert last - first < 350  # a starved tick would meet a fifth of its deadlines
     rig.wait_for_fresh()
 
 

@@ -70,9 +70,8 @@ def test_a_node_goes_through_its_life_several_times_and_leaves_nothing_behind(ri
         assert node.trigger_cleanup() == SUCCESS
         assert node.runtime is None
         assert entity_counts(node) == before
-        rig.spin_for(0.05)
-        gc.collect()
-        assert runtime() is None, gc.get_referrers(runtime())
+        rig.wait_for(lambda runtime=runtime: gc.collect() >= 0 and runtime() is None,
+                     'the end of the runtime')
     assert not node.faults.counts
     held = [target for target in rig.received['oxygen/target']
             if target.hold_reason == 'deactivated']
@@ -94,8 +93,7 @@ def test_ticks_chunks_and_observations_count_from_each_activation(rig, make_node
         # Well below what the time before it came to; a busy machine loses the first ones.
         assert targets[0].tick < 40
         assert next(target for target in targets if target.chunk_ids).chunk_ids[0] < 20
-        rig.spin_for(0.1)
-        targets.clear()
+        rig.wait_for(lambda: targets[-1].hold_reason == 'deactivated', 'the last target')
 
 
 def test_a_node_that_is_not_active_answers_every_call_with_the_reason(rig, make_node):
@@ -114,11 +112,13 @@ def test_a_node_that_is_not_active_answers_every_call_with_the_reason(rig, make_
 
 
 def test_deactivation_aborts_goals_and_answers_waiting_services(rig, make_node):
-    node = make_node(dialogue__max_concurrent=1)
+    # Room for a dialogue that outlasts any pause of the machine.
+    node = make_node(dialogue__max_concurrent=1, engine__max_text_tokens=4000,
+                     kv__num_text_blocks=600)
     node.trigger_configure()
     node.trigger_activate()
     rig.wait_for(lambda: node.runtime.engine.counters.action_passes > 0, 'a first chunk')
-    running, waiting = rig.ask(max_tokens=400), rig.ask(max_tokens=400)
+    running, waiting = rig.ask(max_tokens=3500), rig.ask(max_tokens=3500)
     rig.wait_for(lambda: bool(running.feedback), 'feedback')
     assert node.trigger_deactivate() == SUCCESS
     assert node.trigger_cleanup() == SUCCESS

@@ -23,28 +23,31 @@ from oxygen_ros.msg import Target
     pytest.param((signal.SIGINT, signal.SIGTERM), marks=pytest.mark.slow),
 ], ids=lambda signals: ' '.join(map(str, signals)))
 def test_a_signal_while_decoding_ends_the_process_in_a_hold(signals):
-    rig, node = Rig(), NodeProcess()
+    # Room for a dialogue that outlasts any pause of the machine.
+    rig, node = Rig(), NodeProcess(engine__max_text_tokens='4000', kv__num_text_blocks='600')
     try:
         rig.listen(Target, 'oxygen/target')
         rig.listen(JointTrajectory, 'oxygen/joint_trajectory')
         targets = rig.received['oxygen/target']
-        rig.wait_for(lambda: bool(targets), 'a target', 40.0)
+        rig.wait_for(lambda: bool(targets), 'a target')
         assert rig.call(SetBool, 'oxygen/enable', SetBool.Request(data=True)).success
         rig.wait_for(lambda: bool(rig.received['oxygen/joint_trajectory'])
                      and not targets[-1].held, 'a fresh trajectory')
-        talk = rig.ask(max_tokens=400)
+        talk = rig.ask(max_tokens=3500)
         rig.wait_for(lambda: bool(talk.feedback), 'feedback')
         start_s = time.monotonic()
         node.signal(*signals)
-        rig.wait_for(lambda: not node.is_running, 'the end', 10.0)
-        assert time.monotonic() - start_s < 3.0
-        rig.spin_for(0.2)
+        rig.wait_for(lambda: not node.is_running, 'the end')
+        assert time.monotonic() - start_s < 10.0  # 2 s, on a busy machine several times that
+        rig.wait_for(lambda: talk.result is not None
+                     and targets[-1].hold_reason == 'shutdown', 'its last words')
         status, output = node.wait()
         assert status == 0, output
         assert 'Traceback' not in output and 'ERROR' not in output, output
-        assert targets[-1].held and targets[-1].hold_reason == 'shutdown'
-        last = rig.received['oxygen/joint_trajectory'][-1].points[0].positions
-        assert list(last) == list(targets[-1].positions)
+        assert targets[-1].held
+        trajectories = rig.received['oxygen/joint_trajectory']
+        rig.wait_for(lambda: trajectories[-1].points[0].positions == targets[-1].positions,
+                     'the last command')
         assert talk.status == GoalStatus.STATUS_ABORTED
         assert talk.result.finish_reason == 'error' and talk.result.text
     finally:
@@ -57,14 +60,15 @@ def test_a_signal_after_the_shutdown_transition_ends_the_process_all_the_same():
     rig, node = Rig(), NodeProcess()
     try:
         rig.listen(Target, 'oxygen/target')
-        rig.wait_for(lambda: bool(rig.received['oxygen/target']), 'a target', 40.0)
+        rig.wait_for(lambda: bool(rig.received['oxygen/target']), 'a target')
         shutdown = Transition(id=Transition.TRANSITION_ACTIVE_SHUTDOWN)
         request = ChangeState.Request(transition=shutdown)
         assert rig.call(ChangeState, 'oxygen/change_state', request).success
-        assert rig.received['oxygen/target'][-1].hold_reason == 'shutdown'
+        rig.wait_for(lambda: rig.received['oxygen/target'][-1].hold_reason == 'shutdown',
+                     'the last target')
         assert rig.call(GetState, 'oxygen/get_state').current_state.label == 'finalized'
         node.signal(signal.SIGTERM)
-        status, output = node.wait(10.0)
+        status, output = node.wait()
     finally:
         rig.close()
         node.close()
@@ -78,7 +82,7 @@ def test_a_signal_after_the_shutdown_transition_ends_the_process_all_the_same():
 def test_a_wrong_parameter_ends_the_process_with_one_line(parameters, named):
     node = NodeProcess(**parameters)
     try:
-        status, output = node.wait(30.0)
+        status, output = node.wait()
     finally:
         node.close()
     assert status == 1

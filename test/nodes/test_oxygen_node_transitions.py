@@ -172,6 +172,9 @@ def test_an_inactive_node_publishes_neither_targets_nor_latency(rig):
     bring_to(rig.node, State.PRIMARY_STATE_ACTIVE)
     rig.wait_for(lambda: bool(rig.received['oxygen/latency']), 'a report')
     rig.node.trigger_deactivate()
+    targets = rig.received['oxygen/target']
+    rig.wait_for(lambda: any(target.hold_reason == 'deactivated' for target in targets[-1:]),
+                 'the last target')
     rig.spin_for(0.1)
     for topic in ('oxygen/target', 'oxygen/latency'):
         rig.received[topic].clear()

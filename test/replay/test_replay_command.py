@@ -88,7 +88,7 @@ def test_in_real_time_through_dds(tmp_path, more):
         messages = [(connection.topic, reader.deserialize(data, connection.msgtype))
                     for connection, _, data in reader.messages()]
     targets = [message for topic, message in messages if topic == '/oxygen/target']
-    assert len(targets) > 100 and counts['/oxygen/action_chunk'] > 10
+    assert len(targets) > 50 and counts['/oxygen/action_chunk'] > 10
     recorded_s = START_NS // 10**9
     assert (abs(targets[-1].header.stamp.sec - recorded_s) < 60) is ('--clock' in more)
     if '--clock' in more:  # 3 s of the recording last 6 s

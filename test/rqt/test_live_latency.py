@@ -126,10 +126,10 @@ def watch():
     spinner.start()
 
     def wait_for(condition):
-        end_s = time.monotonic() + 20.0
+        end_s = time.monotonic() + 60.0
         while not condition():
             application.processEvents()
-            assert time.monotonic() < end_s, 'waited 20 s'
+            assert time.monotonic() < end_s, 'waited 60 s'
             time.sleep(0.01)
 
     yield widget, threads, wait_for
@@ -179,7 +179,7 @@ def test_top_into_a_pipe_prints_lines_and_ends_with_the_pipe(publisher):
     found = next(text for text in lines if text.startswith('on_time_ratio='))
     assert 'jitter_sd_ms=0.125' in found
     process.stdout.close()
-    assert process.wait(timeout=20.0) == 0
+    assert process.wait(timeout=60.0) == 0
     assert process.stderr.read() == ''
 
 
@@ -190,7 +190,7 @@ def test_the_monitor_runs_until_it_is_interrupted():
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
     assert process.stdout.readline().startswith(f'watching {TOPIC}')
     process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=20.0) == 0
+    assert process.wait(timeout=60.0) == 0
     assert 'Traceback' not in process.stderr.read()
 
 
