@@ -1,15 +1,18 @@
 """What describes the package agrees with itself, with the sources and with what is installed."""
 import ast
 from importlib import import_module
+from importlib.util import find_spec
 import os
 from pathlib import Path
 import re
+import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 
 import pytest
 
 import oxygen_ros
+from oxygen_ros.requirements import ENGINE_PACKAGES, PACKAGES
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -136,6 +139,38 @@ def test_every_executable_of_ros2_run_has_its_main(prefix):
         assert os.access(path, os.X_OK), path
         module = re.search(r'^from (oxygen_ros\.[\w.]+) import main$', path.read_text(), re.M)
         assert callable(attribute_of(f'{module.group(1)}:main'))
+
+
+def test_the_packages_that_executables_look_for_are_those_of_the_project(project):
+    pip_lines = {line for line in project['project']['dependencies']
+                 if not line.startswith('ros-')}
+    assert {*PACKAGES.values(), *ENGINE_PACKAGES.values()} == pip_lines
+    assert all(find_spec(name) is not None for name in (*PACKAGES, *ENGINE_PACKAGES))
+
+
+WITHOUT_TORCH = """
+import importlib.util
+found = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *more: None if name == 'torch' else found(name, *more)
+"""
+
+
+def test_a_package_that_is_missing_is_named_with_the_line_that_installs_it(prefix, tmp_path):
+    (tmp_path / 'sitecustomize.py').write_text(WITHOUT_TORCH)
+    environment = {**os.environ, 'PYTHONPATH': os.pathsep.join(
+        [str(tmp_path), str(ROOT), os.environ.get('PYTHONPATH', '')])}
+
+    def run(*command):
+        return subprocess.run([sys.executable, *command], env=environment, capture_output=True,
+                              text=True, timeout=60.0)
+
+    refused = run(prefix / 'lib' / 'oxygen_ros' / 'oxygen_node')
+    assert refused.returncode == 1
+    assert refused.stderr == (
+        'torch: expected to be installed, found nothing; install with: '
+        "python3 -m pip install 'torch>=2.7'\n")
+    code = 'from oxygen_ros.requirements import require; require(engine=False)'
+    assert run('-c', code).returncode == 0  # the tick and the sources run without
 
 
 def test_every_entry_point_leads_somewhere(project):

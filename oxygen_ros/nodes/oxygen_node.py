@@ -24,6 +24,7 @@ from .records.memory_queries import MemoryQueries
 from .requests.dialogue_server import DialogueServer
 from .requests.scene_graph_server import SceneGraphServer
 from .requests.services import Services
+from .wake_up import WakeUp
 
 _SHUTDOWN_TIMEOUT_S = 1.5  # of the engine; a process that is told to end has about 3 s in all
 
@@ -41,7 +42,6 @@ class OxygenNode(LifecycleNode):
     def __init__(self, node_name: str = 'oxygen', **kwargs: Any) -> None:
         super().__init__(node_name, **kwargs)
         self._plane: DataPlane | None = None
-        self._wake_pending = False
         self._faults = FaultLog(self.get_logger())
         declare_all(self)
         self._settings = make_settings(read_all(self))
@@ -57,7 +57,7 @@ class OxygenNode(LifecycleNode):
                 self, '~', lambda: None if self.runtime is None else self.runtime.arming,
                 self._faults)
         # Lives as long as the node: the engine's thread may trigger it until its very end.
-        self._outbox = self.create_guard_condition(self._faults.guard('outbox', self._drain))
+        self._wake = WakeUp(self, self._faults.guard('outbox', self._drain))
         self.add_on_set_parameters_callback(self._on_set_parameters)
         self.add_post_set_parameters_callback(self._on_parameters_set)
 
@@ -170,14 +170,7 @@ class OxygenNode(LifecycleNode):
 
     # Events.
 
-    def _wake(self) -> None:
-        """Have the outbox drained soon; any thread. Many events make one wake-up."""
-        if not self._wake_pending:
-            self._wake_pending = True
-            self._outbox.trigger()
-
     def _drain(self) -> None:
-        self._wake_pending = False
         if self._plane is not None:
             self._plane.drain()
 

@@ -246,15 +246,16 @@ def test_a_signal_ends_the_process_in_a_hold():
         rig.wait_for(lambda: bool(rig.received['other/joint_trajectory']), 'a held trajectory')
         start_s = time.monotonic()
         tick.signal(signal.SIGTERM)
-        rig.wait_for(lambda: not tick.is_running, 'the end', 10.0)
-        assert time.monotonic() - start_s < 3.0
-        rig.spin_for(0.2)
+        rig.wait_for(lambda: not tick.is_running, 'the end')
+        assert time.monotonic() - start_s < 10.0  # 1 s, on a busy machine several times that
         status, output = tick.wait()
         assert status == 0, output
         assert 'Traceback' not in output and 'ERROR' not in output, output
-        assert targets[-1].held and targets[-1].armed and targets[-1].hold_reason == 'shutdown'
-        last = rig.received['other/joint_trajectory'][-1].points[0].positions
-        assert list(last) == list(targets[-1].positions)
+        rig.wait_for(lambda: targets[-1].hold_reason == 'shutdown', 'the last target')
+        assert targets[-1].held and targets[-1].armed
+        sent = rig.received['other/joint_trajectory']
+        rig.wait_for(lambda: sent[-1].points[0].positions == targets[-1].positions,
+                     'the last command')
     finally:
         tick.close()
         rig.close()

@@ -17,6 +17,7 @@ from ...memory.episodes.recall import recall, Recollection
 from ...memory.errors import StoreUnavailable
 from ...types import SamplingParams
 from ..faults import FaultLog
+from ..wake_up import WakeUp
 from .query_conversions import entry_msg, query_of
 from .run_memory import RunMemory
 
@@ -90,7 +91,7 @@ class MemoryQueries:
         self._recall_tokens = 0
         self._faults = faults
         self._answers: deque[Callable[[], None]] = deque()
-        self._guard = node.create_guard_condition(faults.guard('memory answers', self._give_out))
+        self._wake = WakeUp(node, faults.guard('memory answers', self._give_out))
         # Reentrant: a call waits for its answer, and must not keep the others from running.
         node.create_service(srv.QueryMemory, '~/query_memory', self._on_query,
                             callback_group=ReentrantCallbackGroup())
@@ -108,7 +109,7 @@ class MemoryQueries:
 
     def _deliver(self, answer: Callable[[], None]) -> None:
         self._answers.append(answer)
-        self._guard.trigger()
+        self._wake()
 
     def _give_out(self) -> None:
         while self._answers:

@@ -1,0 +1,61 @@
+"""A call of the executor that any thread may ask for."""
+from __future__ import annotations
+
+from collections.abc import Callable
+import time
+
+from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
+from rclpy.clock import Clock
+from rclpy.clock_type import ClockType
+from rclpy.node import Node
+
+_LOOK_S = 0.2
+_NUM_LOOKS = 3  # that find one and the same wish: it was lost
+
+
+class WakeUp:
+    """Has the executor make a call soon, from any thread; many wishes make one call.
+
+    It lives as long as its node. Once in some hundred starts on a machine under load a node was
+    seen that was never called again: the trigger of its guard condition had got lost, and whoever
+    waits for the one call that answers all wishes then waits for ever. So a timer looks for wishes
+    that stay.
+
+    :param callback: takes what is new; must not raise.
+    """
+
+    def __init__(self, node: Node, callback: Callable[[], None]) -> None:
+        self.num_lost = 0  # triggers that came to nothing
+        self._node = node
+        self._callback = callback
+        self._wished_ns = 0  # steady clock; 0: there is no wish
+        self._looked_ns = 0  # the wish that the last look found
+        self._num_looks = 0  # that found it
+        # Of its own: no other callback keeps it from running.
+        group = MutuallyExclusiveCallbackGroup()
+        self._guard = node.create_guard_condition(self._call, group)
+        self._timer = node.create_timer(
+            _LOOK_S, self._look, group, clock=Clock(clock_type=ClockType.STEADY_TIME))
+
+    def __call__(self) -> None:
+        """Wish for a call."""
+        if not self._wished_ns:
+            self._wished_ns = time.monotonic_ns()
+            self._guard.trigger()
+
+    def _call(self) -> None:
+        self._wished_ns = 0  # first: a wish that comes meanwhile is one for another call
+        self._callback()
+
+    def _look(self) -> None:
+        wished_ns = self._wished_ns
+        self._num_looks = self._num_looks + 1 if wished_ns == self._looked_ns else 1
+        self._looked_ns = wished_ns
+        # Between looks the executor has made all calls that it knew to be due; after a pause of
+        # the machine two of them may come at once.
+        if wished_ns and self._num_looks == _NUM_LOOKS:
+            self.num_lost += 1
+            self._node.get_logger().warning(
+                'a wake-up of the executor got lost and was made up for',
+                throttle_duration_sec=5.0)
+            self._call()
