@@ -31,11 +31,11 @@ class WakeUp:
         self._wished_ns = 0  # steady clock; 0: there is no wish
         self._looked_ns = 0  # the wish that the last look found
         self._num_looks = 0  # that found it
-        # Of its own: no other callback keeps it from running.
-        group = MutuallyExclusiveCallbackGroup()
-        self._guard = node.create_guard_condition(self._call, group)
+        # In groups of their own: no other callback keeps them from running.
+        self._guard = node.create_guard_condition(self._call, MutuallyExclusiveCallbackGroup())
         self._timer = node.create_timer(
-            _LOOK_S, self._look, group, clock=Clock(clock_type=ClockType.STEADY_TIME))
+            _LOOK_S, self._look, MutuallyExclusiveCallbackGroup(),
+            clock=Clock(clock_type=ClockType.STEADY_TIME))
 
     def __call__(self) -> None:
         """Wish for a call."""
