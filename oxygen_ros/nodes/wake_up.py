@@ -9,6 +9,7 @@ from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 from rclpy.node import Node
 
+_AGAIN_NS = 5_000_000  # a wish that is older has its trigger repeated by the next one
 _LOOK_S = 0.2
 _NUM_LOOKS = 3  # that find one and the same wish: it was lost
 
@@ -16,10 +17,11 @@ _NUM_LOOKS = 3  # that find one and the same wish: it was lost
 class WakeUp:
     """Has the executor make a call soon, from any thread; many wishes make one call.
 
-    It lives as long as its node. Once in some hundred starts on a machine under load a node was
-    seen that was never called again: the trigger of its guard condition had got lost, and whoever
-    waits for the one call that answers all wishes then waits for ever. So a timer looks for wishes
-    that stay.
+    It lives as long as its node. A trigger of a guard condition can get lost: rmw_fastrtps asks
+    whether a condition was triggered and then clears it, in two steps (`rmw_wait` in
+    rmw_wait.cpp), and forgets a trigger that comes between the two. Whoever waits for the one call
+    that answers all wishes would wait for ever. So a later wish triggers anew, and a timer looks
+    for the last one.
 
     :param callback: takes what is new; must not raise.
     """
@@ -28,7 +30,8 @@ class WakeUp:
         self.num_lost = 0  # triggers that came to nothing
         self._node = node
         self._callback = callback
-        self._wished_ns = 0  # steady clock; 0: there is no wish
+        self._wished_ns = 0  # steady clock, of the first wish since the call; 0: there is none
+        self._triggered_ns = 0
         self._looked_ns = 0  # the wish that the last look found
         self._num_looks = 0  # that found it
         # In groups of their own: no other callback keeps them from running.
@@ -39,9 +42,12 @@ class WakeUp:
 
     def __call__(self) -> None:
         """Wish for a call."""
-        if not self._wished_ns:
-            self._wished_ns = time.monotonic_ns()
-            self._guard.trigger()
+        now_ns = time.monotonic_ns()
+        if self._wished_ns and now_ns - self._triggered_ns < _AGAIN_NS:
+            return
+        self._wished_ns = self._wished_ns or now_ns
+        self._triggered_ns = now_ns
+        self._guard.trigger()
 
     def _call(self) -> None:
         self._wished_ns = 0  # first: a wish that comes meanwhile is one for another call

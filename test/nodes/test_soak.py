@@ -33,8 +33,11 @@ class Soak:
         self.source = NodeProcess(
             '-m', 'oxygen_ros.nodes.sources.camera_source', cameras=CAMERAS, joints=JOINTS,
             autostart=None)
+        # Results of dialogues are kept for their clients; within the first half as many of them
+        # come to their end as begin, and memory is in its steady state.
         self.node = NodeProcess(
             cameras=CAMERAS, joints=JOINTS, memory__period_s='1.0',
+            dialogue__result_timeout_s='60',
             memory__store_file=str(folder / 'memory.sqlite'), audit__file=str(folder / 'audit'))
         self.ticks = []  # (number, held)
         self.memory = []  # (s, MiB)

@@ -72,6 +72,19 @@ def test_a_trigger_that_got_lost_delays_a_call_and_no_more(spin, monkeypatch):
     until(lambda: len(calls) == 2)
 
 
+def test_a_trigger_that_got_lost_is_made_up_for_by_the_next_wish(spin, monkeypatch):
+    node, until = spin
+    calls = []
+    wake = WakeUp(node, lambda: calls.append(time.monotonic()))
+    node.destroy_timer(wake._timer)  # so that it is none of its doing
+    with monkeypatch.context() as lost:
+        lost.setattr(wake._guard, 'trigger', lambda: None)
+        wake()
+    time.sleep(0.01)
+    wake()
+    until(lambda: len(calls) == 1)
+
+
 def test_a_wish_during_the_call_is_one_for_another_call(spin):
     node, until = spin
     calls = []
