@@ -14,7 +14,7 @@ _MARKS_SCALE = np.pi * 1e-3
 class CommandBytes:
     """Serialised once: to convert a message of Python's anew takes most of a publisher's time.
 
-    What `message` is changed to afterwards has no effect, but for the array.
+    What `message` is changed to afterwards has no effect; `write` replaces the numbers.
 
     :param message: complete; the middleware publishes its bytes as it would the message.
     :param values: its array of numbers, of the same object.
