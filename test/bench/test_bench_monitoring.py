@@ -47,7 +47,7 @@ def test_options_of_other_measurements_are_refused_in_one_line(arguments, becaus
 
 
 def run(*arguments):
-    environment = {**os.environ, 'ROS_DOMAIN_ID': str(101 + os.getpid() % 100)}
+    environment = {**os.environ, 'ROS_DOMAIN_ID': str(1 + os.getpid() % 100)}
     return subprocess.run([sys.executable, '-m', 'oxygen_ros.cli', 'bench', *map(str, arguments)],
                           env=environment, timeout=240, capture_output=True, text=True,
                           check=False)

@@ -80,7 +80,7 @@ def test_in_real_time_through_dds(tmp_path, more):
     result = subprocess.run(
         [sys.executable, '-m', 'oxygen_ros.cli', 'replay', str(make_bag(tmp_path / 'bag')),
          '--loop', '--duration', '3', '--ask', '0.5:What?', '--record', str(out), *more],
-        env={**os.environ, 'ROS_DOMAIN_ID': str(101 + os.getpid() % 100)}, timeout=150,
+        env={**os.environ, 'ROS_DOMAIN_ID': str(1 + os.getpid() % 100)}, timeout=150,
         capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     with AnyReader([out]) as reader:
