@@ -60,14 +60,25 @@ class Listener:
             num_left -= 1
 
     def client(self, kind, service):
-        """Return a function that calls a service and returns its response."""
+        """Return a function that calls a service and returns its response.
+
+        It is asked again each 3 s: the middleware can lose an answer right after discovery.
+        """
         client = self._node.create_client(kind, service)
 
         def call(request):
             self.wait_for(lambda received: client.service_is_ready())
-            future = client.call_async(request)
-            self.wait_for(lambda received: future.done())
-            return future.result()
+            asked, next_s = [], 0.0
+
+            def is_answered(_):
+                nonlocal next_s
+                if time.monotonic() >= next_s:
+                    next_s = time.monotonic() + 3.0
+                    asked.append(client.call_async(request))
+                return any(future.done() for future in asked)
+
+            self.wait_for(is_answered)
+            return next(future for future in asked if future.done()).result()
 
         return call
 

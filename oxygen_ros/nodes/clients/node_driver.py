@@ -110,20 +110,20 @@ class NodeDriver(Node):
         request = ChangeState.Request(transition=Transition(id=transition))
         self.wait(self._change_state.service_is_ready, f'service {name}')
         answer = self._change_state.call_async(request)
-        state = _Polled(self._get_state, GetState.Request())
+        state = _Repeated(self._get_state, GetState.Request(), time.monotonic() + _ASK_PERIOD_S)
         # The middleware can lose an answer right after discovery, and a long transition may not
         # be asked for twice: the state counts as well.
-        self.wait(lambda: answer.done() or state.newest(lambda reply: reply.current_state.id)
-                  == _GOALS[transition], f'an answer to {name}')
+        self.wait(lambda: answer.done() or (reply := state.newest()) is not None
+                  and reply.current_state.id == _GOALS[transition], f'an answer to {name}')
         if answer.done() and not answer.result().success:
             raise OxygenError(f'node: expected to {name}, it refused (its log says why)')
 
     def call(self, client: Any, request: Any, name: str) -> Any:
-        """Call a service and wait for its answer."""
+        """Call a service that may be asked twice, and wait for its answer."""
         self.wait(client.service_is_ready, f'service {name}')
-        future = client.call_async(request)
-        self.wait(future.done, f'an answer to {name}')
-        return future.result()
+        answer = _Repeated(client, request)
+        self.wait(lambda: answer.newest() is not None, f'an answer to {name}')
+        return answer.newest()
 
     def wait(
         self, done: Callable[[], bool], what: str, timeout_s: float = START_TIMEOUT_S
@@ -150,24 +150,26 @@ class NodeDriver(Node):
         print(f'{self.get_name()}: {line}', file=sys.stderr, flush=True)
 
 
-class _Polled:
-    """A service that is asked every two seconds, for as long as somebody looks."""
+class _Repeated:
+    """A request that is sent anew every two seconds, for as long as somebody looks."""
 
-    def __init__(self, client: Any, request: Any) -> None:
+    def __init__(self, client: Any, request: Any, first_s: float = 0.0) -> None:
         self._client = client
         self._request = request
-        self._future: Any = None
-        self._next_s = time.monotonic() + _ASK_PERIOD_S
+        self._pending: list[Any] = []
+        self._newest: Any = None
+        self._next_s = first_s
 
-    def newest(self, value: Callable[[Any], Result]) -> Result | None:
-        """Return what the newest answer says; None: there is none yet."""
+    def newest(self) -> Any:
+        """Return the newest answer; None: there is none yet."""
         now_s = time.monotonic()
         if now_s >= self._next_s and self._client.service_is_ready():
             self._next_s = now_s + _ASK_PERIOD_S
-            self._future = self._client.call_async(self._request)
-        if self._future is None or not self._future.done():
-            return None
-        return value(self._future.result())
+            self._pending.append(self._client.call_async(self._request))
+        for future in [future for future in self._pending if future.done()]:
+            self._pending.remove(future)
+            self._newest = future.result()
+        return self._newest
 
 
 def run_driver(make: Callable[[], NodeDriver], run: Callable[[Any], Result]) -> Result:
