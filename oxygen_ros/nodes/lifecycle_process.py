@@ -15,6 +15,7 @@ from rclpy.lifecycle import LifecycleNode, TransitionCallbackReturn
 from rclpy.signals import SignalHandlerOptions
 
 from ..errors import OxygenError
+from .bounded_end import END_TIMEOUT_S, end_within
 from .transport import use_large_data_transport
 
 _END_TIMEOUT_S = 2.5
@@ -43,7 +44,10 @@ def run_lifecycle_node(name: str, make_node: Callable[[], LifecycleNode],
         node = make_node()
     except OxygenError as error:
         print(f'{name}: {error}', file=sys.stderr)
-        rclpy.try_shutdown()
+        with end_within(END_TIMEOUT_S, 1):
+            del error  # its traceback has what there is of the node
+            gc.collect()
+            rclpy.try_shutdown()
         return 1
     process = _Process(node, stop)
     process.run()
@@ -79,9 +83,10 @@ class _Process:
             sys.stderr.flush()
             os._exit(self.status)
         self._thread.join()
-        self._node.destroy_node()
-        self._executor.shutdown()
-        rclpy.try_shutdown()
+        with end_within(END_TIMEOUT_S, self.status):
+            self._node.destroy_node()
+            self._executor.shutdown()
+            rclpy.try_shutdown()
 
     def _autostart(self) -> None:
         success = TransitionCallbackReturn.SUCCESS

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+import gc
 import signal
 import sys
 import threading
@@ -15,6 +16,7 @@ from rclpy.signals import SignalHandlerOptions
 from rclpy.utilities import remove_ros_args
 
 from ..errors import OxygenError
+from .bounded_end import END_TIMEOUT_S, end_within
 from .transport import use_large_data_transport
 
 _BAD_ARGUMENTS = (rclpy_implementation.RCLInvalidROSArgsError,
@@ -34,7 +36,7 @@ def run_node(name: str, make_node: Callable[[], Node], args: Sequence[str] | Non
     """
     use_large_data_transport()
     arguments = list(sys.argv if args is None else args)
-    node = None
+    status, node, error = 1, None, None
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
@@ -45,15 +47,20 @@ def run_node(name: str, make_node: Callable[[], Node], args: Sequence[str] | Non
         rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)
         node = make_node()
         _spin(node, stop)
+        status = 0
     except ExternalShutdownException:
-        pass
-    except (OxygenError, ParameterException, *_BAD_ARGUMENTS) as error:
-        return _fail(name, error)
+        status = 0
+    except (OxygenError, ParameterException, *_BAD_ARGUMENTS) as caught:
+        error = caught
+        print(f'{name}: {" ".join(str(error).split())}', file=sys.stderr)
     finally:
-        if node is not None:
-            node.destroy_node()
-        rclpy.try_shutdown()
-    return 0
+        with end_within(END_TIMEOUT_S, status):
+            if node is not None:
+                node.destroy_node()
+            node = error = None  # its traceback has what there is of a node that was not made
+            gc.collect()
+            rclpy.try_shutdown()
+    return status
 
 
 def _spin(node: Node, stop: threading.Event) -> None:
@@ -67,8 +74,3 @@ def _spin(node: Node, stop: threading.Event) -> None:
         executor.shutdown()  # before the node goes, whose entities it waits for
     if done is not None and done.done():
         done.result()
-
-
-def _fail(name: str, error: BaseException) -> int:
-    print(f'{name}: {" ".join(str(error).split())}', file=sys.stderr)
-    return 1

@@ -25,6 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Show the window until it is closed or Ctrl-C; return the exit status."""
     _expect_display()
+    from ..nodes.bounded_end import END_TIMEOUT_S, end_within
     from ..nodes.transport import use_large_data_transport
     use_large_data_transport()
     import rclpy
@@ -55,11 +56,12 @@ def run(args: argparse.Namespace) -> int:
         application.exec_()
     finally:
         widget.stop()
-        feed.close()
-        executor.shutdown()
-        thread.join(2.0)
-        node.destroy_node()
-        rclpy.try_shutdown()
+        with end_within(END_TIMEOUT_S, 0):
+            feed.close()
+            executor.shutdown()
+            thread.join(2.0)
+            node.destroy_node()
+            rclpy.try_shutdown()
     return 0
 
 

@@ -35,6 +35,7 @@ def run(args: argparse.Namespace) -> int:
     for name in ('timeout', 'period'):
         if not 0.0 < getattr(args, name) < float('inf'):
             raise OxygenError(f'--{name}: expected a number above 0, got {getattr(args, name)}')
+    from ..nodes.bounded_end import END_TIMEOUT_S, end_within
     from ..nodes.transport import use_large_data_transport
     use_large_data_transport()
     import rclpy
@@ -45,8 +46,8 @@ def run(args: argparse.Namespace) -> int:
     from .latency_source import LatencySource
     model = MonitorModel()
     rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
+    node = rclpy.create_node(f'oxygen_top_{os.getpid()}')
     try:
-        node = rclpy.create_node(f'oxygen_top_{os.getpid()}')
         source = LatencySource(node, model.history.add, model.history.add_camera_ages)
         source.follow(args.topic)
         executor = SingleThreadedExecutor()
@@ -64,7 +65,9 @@ def run(args: argparse.Namespace) -> int:
         # Whoever read has ended, as in `oxygen top | head`; Python must not try to flush again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     finally:
-        rclpy.try_shutdown()
+        with end_within(END_TIMEOUT_S, 0 if sys.exc_info()[0] is None else 1):
+            node.destroy_node()
+            rclpy.try_shutdown()
     return 0
 
 

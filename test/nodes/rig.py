@@ -110,8 +110,8 @@ class Rig:
 
         def is_answered() -> bool:
             nonlocal next_s
-            is_due = not asked or service not in self._met and not self._is_here
-            if is_due and time.monotonic() >= next_s:
+            may_repeat = service not in self._met and not self._is_here
+            if (may_repeat or not asked) and time.monotonic() >= next_s:
                 next_s = time.monotonic() + _REPEAT_S
                 asked.append(client.call_async(kind.Request() if request is None else request))
             return any(future.done() for future in asked)
@@ -215,7 +215,7 @@ class NodeProcess:
         return self._process.poll() is None
 
     def close(self) -> str:
-        """End it if it runs; return its output, which a failed test shows. Twice changes nothing."""
+        """End it if it runs; return and show its output. Once more changes nothing."""
         was_open = self._output is None
         if self.is_running:
             self.signal(signal.SIGKILL)

@@ -30,8 +30,8 @@ def test_a_participant_answers_no_questions_about_types():
     environment = {name: value for name, value in os.environ.items()
                    if name not in ('FASTDDS_DEFAULT_PROFILES_FILE', 'FASTDDS_BUILTIN_TRANSPORTS')}
     environment.update(ROS_DOMAIN_ID=str(DOMAIN), ROS_AUTOMATIC_DISCOVERY_RANGE='LOCALHOST')
-    ended = subprocess.run([sys.executable, '-c', CODE], check=True, capture_output=True, text=True,
-                           timeout=60.0, env=environment, cwd=Path(__file__).parents[2])
-    threads = ended.stdout.split()
+    threads = subprocess.run(
+        [sys.executable, '-c', CODE], check=True, capture_output=True, text=True, timeout=60.0,
+        env=environment, cwd=Path(__file__).parents[2]).stdout.split()
     assert any(name.startswith('dds.') for name in threads), threads  # as Fast DDS names its own
     assert not any(name.startswith('dds.tls') for name in threads), threads

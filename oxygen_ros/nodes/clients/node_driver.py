@@ -113,8 +113,8 @@ class NodeDriver(Node):
         state = _Repeated(self._get_state, GetState.Request(), time.monotonic() + _ASK_PERIOD_S)
         # The middleware can lose an answer right after discovery, and a long transition may not
         # be asked for twice: the state counts as well.
-        self.wait(lambda: answer.done() or (reply := state.newest()) is not None
-                  and reply.current_state.id == _GOALS[transition], f'an answer to {name}')
+        self.wait(lambda: answer.done() or state.newest_is(
+            lambda reply: reply.current_state.id == _GOALS[transition]), f'an answer to {name}')
         if answer.done() and not answer.result().success:
             raise OxygenError(f'node: expected to {name}, it refused (its log says why)')
 
@@ -170,6 +170,11 @@ class _Repeated:
             self._pending.remove(future)
             self._newest = future.result()
         return self._newest
+
+    def newest_is(self, wanted: Callable[[Any], bool]) -> bool:
+        """Whether there is an answer, and the newest is as wanted."""
+        newest = self.newest()
+        return newest is not None and wanted(newest)
 
 
 def run_driver(make: Callable[[], NodeDriver], run: Callable[[Any], Result]) -> Result:
