@@ -38,7 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='measure this checkpoint and not the small model: of the suite and of stages',
     )
     parser.add_argument(
-        '--quick', action='store_true', help='the suite in under a minute: one load, one round'
+        '--quick', action='store_true',
+        help='the suite in under a minute: one load, one round; of monitoring: fewer blocks'
     )
     parser.add_argument('--json', type=Path, metavar='FILE', help='write the figures there')
     parser.add_argument(
@@ -84,7 +85,9 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
         if args.what != 'stages':
             raise OxygenError(f'--checkpoint: expected the suite or stages, got {args.what}')
         options['checkpoint'] = args.checkpoint
-    if args.quick and args.what == 'monitoring':
+    if args.quick and args.what is not None:
+        if args.what != 'monitoring':
+            raise OxygenError(f'--quick: expected the suite or monitoring, got {args.what}')
         options = {'duration_s': 3.0, 'num_pairs': 2} | options
     return options
 

@@ -39,6 +39,7 @@ def test_the_spread_is_that_of_the_blocks_without_and_all_watched_ticks_are_held
     (['load', '--duration', '0'], '--duration: expected load or monitoring, and a number above 0'),
     (['monitoring', '--record', 'x'], '--record: expected load, got monitoring'),
     (['--record', 'x'], '--record: expected load, got the suite'),
+    (['load', '--quick'], '--quick: expected the suite or monitoring, got load'),
     (['load', '--record', '.'], '--record: expected a new folder, got .: File exists')])
 def test_options_of_other_measurements_are_refused_in_one_line(arguments, because, capsys):
     assert main(['bench', *arguments]) == 1

@@ -69,7 +69,8 @@ def test_each_group_gets_its_part_of_every_target():
         node.trigger_configure()
         rig.call(SetBool, 'oxygen/enable', SetBool.Request(data=True))
         node.trigger_activate()
-        rig.wait_for(lambda: len(arm) > 5 and len(hand) > 5 and not targets[-1].held, 'targets')
+        rig.wait_for(lambda: len(arm) > 5 and len(hand) > 5 and bool(targets)
+                     and not targets[-1].held, 'targets')
         node.trigger_deactivate()
         rig.wait_for(lambda: targets[-1].hold_reason == 'deactivated', 'the last target')
         held = targets[-1]

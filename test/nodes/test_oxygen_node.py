@@ -54,8 +54,8 @@ def test_trajectories_come_at_50_hz_once_enabled_and_not_before(running):
     assert not running.received['oxygen/joint_trajectory']
     assert enable(running).success
     trajectories = running.received['oxygen/joint_trajectory']
-    running.wait_for(lambda: bool(trajectories), 'a trajectory')
     targets = running.received['oxygen/target']
+    running.wait_for(lambda: trajectories and targets, 'a trajectory and a target')
     before, first = len(trajectories), targets[-1]
     running.wait_for(lambda: len(trajectories) >= before + 100, '100 trajectories')
     last = targets[-1]
@@ -79,9 +79,10 @@ def test_a_target_names_the_chunks_and_observations_that_it_comes_from(running):
     targets = running.received['oxygen/target']
     running.wait_for(lambda: bool(targets) and not targets[-1].held, 'a fresh target')
     target = targets[-1]
-    running.wait_for(lambda: running.received['oxygen/action_chunk'][-1].chunk_id
-                     > target.chunk_ids[0], 'the chunks behind it')
-    chunks = {chunk.chunk_id: chunk for chunk in running.received['oxygen/action_chunk']}
+    received = running.received['oxygen/action_chunk']
+    running.wait_for(lambda: any(chunk.chunk_id > target.chunk_ids[0] for chunk in received),
+                     'the chunks behind it')
+    chunks = {chunk.chunk_id: chunk for chunk in received}
     assert sum(target.weights) == pytest.approx(1.0)
     assert [chunks[chunk_id].provenance.observation_id for chunk_id in target.chunk_ids] == list(
         target.observation_ids)
