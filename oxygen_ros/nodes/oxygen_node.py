@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 from rcl_interfaces.msg import SetParametersResult
-from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from rclpy.parameter import Parameter
 
 from ..control import hold_reasons
@@ -18,6 +18,7 @@ from .actuation.arming_services import ArmingServices
 from .data_plane import DataPlane
 from .faults import FaultLog
 from .lifecycle_process import run_lifecycle_node
+from .managed_node import ManagedNode
 from .parameters.declare import declare_all, merged, read_all, refusal
 from .parameters.settings import make_settings, NodeSettings
 from .records.memory_queries import MemoryQueries
@@ -29,7 +30,7 @@ from .wake_up import WakeUp
 _SHUTDOWN_TIMEOUT_S = 1.5  # of the engine; a process that is told to end has about 3 s in all
 
 
-class OxygenNode(LifecycleNode):
+class OxygenNode(ManagedNode):
     """A lifecycle node; two of them can live in one process.
 
     It never calls init or spin and keeps no globals. Action and services exist as long as the node
@@ -49,6 +50,7 @@ class OxygenNode(LifecycleNode):
         self._dialogue = DialogueServer(
             self, int(self.get_parameter('dialogue.result_timeout_s').value), self._faults,
             self._queries)
+        self.end_with_node(self._dialogue.destroy)
         self._scene = SceneGraphServer(self, self._faults)
         self._quick_services = Services(  # not `_services`: rclpy keeps its own under that name
             self, lambda: self.runtime, self._set_instruction, self._faults)

@@ -10,6 +10,9 @@ import pytest
 pytest.importorskip('rclpy', reason='the node is a ROS node')
 from lifecycle_msgs.msg import State, Transition
 from lifecycle_msgs.srv import ChangeState, GetState
+from own_domain import DOMAIN
+import rclpy
+from rclpy.context import Context
 from rclpy.lifecycle import TransitionCallbackReturn
 from rig import overrides, Rig
 from std_srvs.srv import SetBool
@@ -92,6 +95,31 @@ def test_shutdown_from_each_state_frees_all_and_the_node_still_answers(rig, stat
     response = rig.call(SetBool, 'oxygen/enable', SetBool.Request(data=True))
     assert not response.success and response.message.startswith('expected')
     assert not any(thread.name in THREADS for thread in threading.enumerate())
+
+
+@pytest.mark.parametrize('kind', [OxygenNode, TickNode])
+@pytest.mark.parametrize('was_configured', [False, True])
+def test_a_destroyed_node_is_gone_for_others_while_its_object_is_still_there(kind, was_configured):
+    rig, context = Rig(), Context()
+    rclpy.init(context=context, domain_id=DOMAIN)
+    node = kind('gone', context=context, parameter_overrides=overrides())
+
+    def is_there():
+        return any(name.startswith('/gone')
+                   for name, _ in rig.client.get_service_names_and_types())
+
+    try:
+        if was_configured:
+            assert node.trigger_configure() == SUCCESS
+        rig.wait_for(is_there, 'its services')
+        gc.disable()
+        node.destroy_node()
+        node.destroy_node()  # once more changes nothing
+        rig.wait_for(lambda: not is_there(), 'the end of its services', 20.0)
+    finally:
+        gc.enable()
+        context.try_shutdown()
+        rig.close()
 
 
 @pytest.mark.parametrize(('kind', 'name'), [(OxygenNode, 'other'), (TickNode, 'other_tick')])

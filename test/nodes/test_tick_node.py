@@ -108,7 +108,7 @@ def test_targets_flow_at_50_hz_from_the_tick_alone(chain):
     elapsed_s = time.monotonic() - start_s
     targets = chain.targets[start:]
     assert_every_tick(targets, 0.02)
-    assert abs(len(targets) - elapsed_s / PERIOD_S) <= 15
+    assert abs(len(targets) - elapsed_s / PERIOD_S) <= 25  # of 75: some may be on their way
     assert any(target.chunk_ids and target.observation_ids for target in targets)
     sent = chain.rig.received['oxygen/joint_trajectory'][-1]
     assert len(sent.points[0].positions) == len(targets[-1].positions)

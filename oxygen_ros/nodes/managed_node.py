@@ -1,0 +1,37 @@
+"""A lifecycle node that leaves nothing behind in the middleware."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rclpy.lifecycle import LifecycleNode
+
+
+class ManagedNode(LifecycleNode):
+    """A lifecycle node that is gone once it is destroyed, half made or whole.
+
+    rclpy 9 leaves the services of the state machine and actions, and with them the node, to the
+    garbage collector: until it comes by, clients find `~/change_state` of a node that will not
+    answer.
+
+    :param kwargs: as of `LifecycleNode`: namespace, context, parameter_overrides, cli_args ...
+    """
+
+    def __init__(self, node_name: str, **kwargs: Any) -> None:
+        self._is_destroyed = False
+        self._ends: list[Callable[[], None]] = []
+        super().__init__(node_name, **kwargs)
+
+    def end_with_node(self, end: Callable[[], None]) -> None:
+        """Have something called when the node is destroyed, before its entities go."""
+        self._ends.append(end)
+
+    def destroy_node(self) -> None:
+        """Destroy the node and its state machine; once more changes nothing."""
+        if self._is_destroyed:
+            return
+        self._is_destroyed = True
+        for end in self._ends:
+            end()
+        super().destroy_node()
+        self._state_machine.destroy_when_not_in_use()
