@@ -13,6 +13,8 @@ from urllib.parse import quote
 from .storage import BagError, BagMessage, MAX_NS, StoredTopic
 
 MAGIC = b'SQLite format 3\x00'
+# Python decodes SQLite's own messages, which quote a damaged schema, before it raises them.
+BROKEN = (sqlite3.Error, UnicodeDecodeError)
 MAX_GAP = 2000  # ids in a row without a message after which a damaged file has no more
 
 
@@ -33,9 +35,9 @@ class SqliteStorage:
         self._db = self._connect(path)
         try:
             self._open()
-        except sqlite3.Error as error:
+        except BROKEN as error:
             self.close()
-            raise BagError(path, 'a rosbag2 SQLite file', error) from None
+            raise BagError(path, 'a rosbag2 SQLite file', _said(error)) from None
         self.topics = tuple(self._topic_of.values())
 
     def close(self) -> None:
@@ -61,7 +63,7 @@ class SqliteStorage:
                     else:
                         self.damage[key] = (f'message {key}: no time or no bytes', 1)
                 return
-            except sqlite3.Error as error:
+            except BROKEN as error:
                 self._salvage(error)
         assert self._salvaged is not None
         for stamp_ns, key, topic_id in self._salvaged:
@@ -102,7 +104,7 @@ class SqliteStorage:
             if count:
                 self.start_ns, self.end_ns = start_ns, end_ns
             self.num_expected = count
-        except sqlite3.Error as error:
+        except BROKEN as error:
             self._salvage(error)
 
     def _read_topics(self, count: bool = True) -> None:
@@ -121,7 +123,7 @@ class SqliteStorage:
             self._topic_of[key] = StoredTopic(name, msgtype, serialization, counts.get(key, 0),
                                               *definitions.get(msgtype, ('', '')))
 
-    def _salvage(self, error: sqlite3.Error) -> None:
+    def _salvage(self, error: sqlite3.Error | UnicodeDecodeError) -> None:
         """Find the messages that can still be read one by one."""
         self._db.close()
         copy = self._copy_to_temporary(self.path)
@@ -129,8 +131,9 @@ class SqliteStorage:
         self._db = self._connect(copy)
         try:
             self._read_topics(count=False)
-        except sqlite3.Error as second:
-            raise BagError(self.path, 'a rosbag2 SQLite file', f'{error}; {second}') from None
+        except BROKEN as second:
+            raise BagError(self.path, 'a rosbag2 SQLite file',
+                           f'{_said(error)}; {_said(second)}') from None
         found: list[tuple[int, int, int]] = []
         key = gap = 0
         while gap < MAX_GAP:
@@ -140,7 +143,7 @@ class SqliteStorage:
             if row is not None:
                 found.append((row[1], key, row[0]))
         if not found:
-            raise BagError(self.path, 'a rosbag2 SQLite file with messages', error)
+            raise BagError(self.path, 'a rosbag2 SQLite file with messages', _said(error))
         found.sort()
         self._salvaged = found
         self.start_ns, self.end_ns = found[0][0], found[-1][0]
@@ -151,18 +154,25 @@ class SqliteStorage:
             for key, topic in self._topic_of.items()}
         self.topics = tuple(self._topic_of.values())
         lost = max(0, self.num_expected - len(found)) if self.num_expected is not None else 0
-        self.damage[0] = (str(error), lost)
+        self.damage[0] = (_said(error), lost)
 
     def _row(self, key: int) -> tuple[int, int, bytes] | None:
         """Return (topic id, stamp, data) of one message, or None."""
         query = 'SELECT topic_id, timestamp, data FROM messages WHERE id = ?'
         try:
             row = self._db.execute(query, (key,)).fetchone()
-        except sqlite3.Error:
+        except BROKEN:
             return None
         if row is None or row[0] not in self._topic_of:
             return None
         return row if _is_sound(*row[1:]) else None
+
+
+def _said(error: sqlite3.Error | UnicodeDecodeError) -> str:
+    """Return SQLite's message, also where Python could not decode it."""
+    if isinstance(error, UnicodeDecodeError):
+        return error.object.decode(errors='replace')
+    return str(error)
 
 
 def _is_sound(stamp_ns: object, data: object) -> bool:

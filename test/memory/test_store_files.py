@@ -70,6 +70,16 @@ def test_a_file_that_is_not_a_store_is_left_alone(path: Path) -> None:
     assert path.read_bytes().startswith(b'Dear diary')
 
 
+def test_a_schema_that_is_no_text_any_more_is_damage(path: Path) -> None:
+    EpisodicStore(path).close()
+    raw = path.read_bytes()
+    assert b'CREATE TABLE run' in raw
+    path.write_bytes(raw.replace(b'CREATE TABLE run', b'CREATE TABLE \xf8\xf8('))
+    for opened in (EpisodicStore, MemoryReader):
+        with pytest.raises(StoreDamaged, match='malformed database schema'):
+            opened(path)
+
+
 @pytest.mark.parametrize(('kwargs', 'field'), [
     ({'max_bytes': 1}, 'max_bytes'), ({'max_age_s': 0.0}, 'max_age_s'),
     ({'entry_span_s': -1.0}, 'entry_span_s'), ({'synchronous': 'off'}, 'synchronous')])

@@ -69,6 +69,8 @@ def translated(path: str | Path) -> Iterator[None]:
         raise  # a mistake of the caller or ours, not of the disk
     except sqlite3.DatabaseError as error:
         raise StoreDamaged(f'{path}: {error}') from error
+    except UnicodeDecodeError as error:  # a message of SQLite's that quotes a damaged schema
+        raise StoreDamaged(f'{path}: {error.object.decode(errors="replace")}') from error
 
 
 def open_writer(path: str | Path, rules: StoreRules,
