@@ -73,8 +73,11 @@ def test_a_file_that_is_not_a_store_is_left_alone(path: Path) -> None:
 def test_a_schema_that_is_no_text_any_more_is_damage(path: Path) -> None:
     EpisodicStore(path).close()
     raw = path.read_bytes()
-    assert b'CREATE TABLE run' in raw
-    path.write_bytes(raw.replace(b'CREATE TABLE run', b'CREATE TABLE \xf8\xf8('))
+    for sound, broken in ((b'tablerunrun', b'table\xf8\xf8\xf8run'),
+                          (b'CREATE TABLE run', b'CREATE TABLE (((')):
+        assert sound in raw
+        raw = raw.replace(sound, broken)
+    path.write_bytes(raw)
     for opened in (EpisodicStore, MemoryReader):
         with pytest.raises(StoreDamaged, match='malformed database schema'):
             opened(path)
