@@ -45,9 +45,7 @@ def run_lifecycle_node(name: str, make_node: Callable[[], LifecycleNode],
     except OxygenError as error:
         print(f'{name}: {error}', file=sys.stderr)
         with end_within(END_TIMEOUT_S, 1):
-            del error  # its traceback has what there is of the node
-            gc.collect()
-            rclpy.try_shutdown()
+            rclpy.try_shutdown()  # destroys what there is of the node, too
         return 1
     process = _Process(node, stop)
     process.run()

@@ -1,7 +1,5 @@
 """No node outlives the tests of its file: it would drive the robot of the next ones."""
-import contextlib
-from pathlib import Path
-
+from participants import num_participants
 import psutil
 import pytest
 
@@ -16,15 +14,6 @@ def no_node_is_left():
     psutil.wait_procs(left, timeout=10.0)
     assert num_participants() == 0, 'a context or a node of this process was not destroyed'
     assert not left, f'still running at the end of the file: {list(left.values())}'
-
-
-def num_participants():
-    """Return how many participants of DDS this process has: each has a thread for its events."""
-    names = []
-    for task in Path('/proc/self/task').iterdir():
-        with contextlib.suppress(OSError):  # it has just ended
-            names.append((task / 'comm').read_text())
-    return sum(name.startswith('dds.ev') for name in names)
 
 
 def _arguments(process):

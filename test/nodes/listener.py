@@ -14,6 +14,7 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, qos_profile_sensor_data, QoSProfile
 
+from oxygen_ros.nodes.clients.repeated_request import RepeatedRequest
 from oxygen_ros.nodes.transport import use_large_data_transport
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -68,17 +69,9 @@ class Listener:
 
         def call(request):
             self.wait_for(lambda received: client.service_is_ready())
-            asked, next_s = [], 0.0
-
-            def is_answered(_):
-                nonlocal next_s
-                if time.monotonic() >= next_s:
-                    next_s = time.monotonic() + 3.0
-                    asked.append(client.call_async(request))
-                return any(future.done() for future in asked)
-
-            self.wait_for(is_answered)
-            return next(future for future in asked if future.done()).result()
+            asked = RepeatedRequest(client, request, 3.0)
+            self.wait_for(lambda received: asked.newest() is not None)
+            return asked.answer
 
         return call
 

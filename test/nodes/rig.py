@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+import math
 import os
 from pathlib import Path
 import signal
@@ -26,6 +27,7 @@ from robot_source import RobotSource
 from unique_identifier_msgs.msg import UUID
 
 from oxygen_ros.action import Dialogue
+from oxygen_ros.nodes.clients.repeated_request import RepeatedRequest
 from oxygen_ros.nodes.transport import use_large_data_transport
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -105,20 +107,12 @@ class Rig:
         if client is None:
             client = self._clients[service] = self.client.create_client(kind, service)
         self.wait_for(client.service_is_ready, service)
-        asked: list[Any] = []
-        next_s = 0.0
-
-        def is_answered() -> bool:
-            nonlocal next_s
-            may_repeat = service not in self._met and not self._is_here
-            if (may_repeat or not asked) and time.monotonic() >= next_s:
-                next_s = time.monotonic() + _REPEAT_S
-                asked.append(client.call_async(kind.Request() if request is None else request))
-            return any(future.done() for future in asked)
-
-        self.wait_for(is_answered, f'an answer of {service}')
+        may_repeat = service not in self._met and not self._is_here
+        asked = RepeatedRequest(client, kind.Request() if request is None else request,
+                                _REPEAT_S if may_repeat else math.inf)
+        self.wait_for(lambda: asked.newest() is not None, f'an answer of {service}')
         self._met.add(service)
-        return next(future for future in asked if future.done()).result()
+        return asked.answer
 
     @property
     def _is_here(self) -> bool:

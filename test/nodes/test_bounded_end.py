@@ -21,7 +21,7 @@ with end_within(0.3, {status}):
 IN_TIME = BEGIN + """
 for _ in range(3):
     with end_within(0.3, 5):
-        time.sleep(0.01)
+        pass
 time.sleep(0.6)
 print('still there')
 """

@@ -24,6 +24,7 @@ from oxygen_ros.action import Dialogue
 from oxygen_ros.srv import GetMemoryReport
 
 from ...errors import OxygenError
+from .repeated_request import RepeatedRequest
 
 START_TIMEOUT_S = 90.0
 _ASK_PERIOD_S = 2.0
@@ -110,20 +111,22 @@ class NodeDriver(Node):
         request = ChangeState.Request(transition=Transition(id=transition))
         self.wait(self._change_state.service_is_ready, f'service {name}')
         answer = self._change_state.call_async(request)
-        state = _Repeated(self._get_state, GetState.Request(), time.monotonic() + _ASK_PERIOD_S)
+        state = RepeatedRequest(self._get_state, GetState.Request(), _ASK_PERIOD_S,
+                                time.monotonic() + _ASK_PERIOD_S)
         # The middleware can lose an answer right after discovery, and a long transition may not
         # be asked for twice: the state counts as well.
-        self.wait(lambda: answer.done() or state.newest_is(
-            lambda reply: reply.current_state.id == _GOALS[transition]), f'an answer to {name}')
+        self.wait(lambda: answer.done() or (
+            (reply := state.newest()) is not None
+            and reply.current_state.id == _GOALS[transition]), f'an answer to {name}')
         if answer.done() and not answer.result().success:
             raise OxygenError(f'node: expected to {name}, it refused (its log says why)')
 
     def call(self, client: Any, request: Any, name: str) -> Any:
         """Call a service that may be asked twice, and wait for its answer."""
         self.wait(client.service_is_ready, f'service {name}')
-        answer = _Repeated(client, request)
-        self.wait(lambda: answer.newest() is not None, f'an answer to {name}')
-        return answer.newest()
+        asked = RepeatedRequest(client, request, _ASK_PERIOD_S)
+        self.wait(lambda: asked.newest() is not None, f'an answer to {name}')
+        return asked.answer
 
     def wait(
         self, done: Callable[[], bool], what: str, timeout_s: float = START_TIMEOUT_S
@@ -148,33 +151,6 @@ class NodeDriver(Node):
     def say(self, line: str) -> None:
         """Show one line of progress."""
         print(f'{self.get_name()}: {line}', file=sys.stderr, flush=True)
-
-
-class _Repeated:
-    """A request that is sent anew every two seconds, for as long as somebody looks."""
-
-    def __init__(self, client: Any, request: Any, first_s: float = 0.0) -> None:
-        self._client = client
-        self._request = request
-        self._pending: list[Any] = []
-        self._newest: Any = None
-        self._next_s = first_s
-
-    def newest(self) -> Any:
-        """Return the newest answer; None: there is none yet."""
-        now_s = time.monotonic()
-        if now_s >= self._next_s and self._client.service_is_ready():
-            self._next_s = now_s + _ASK_PERIOD_S
-            self._pending.append(self._client.call_async(self._request))
-        for future in [future for future in self._pending if future.done()]:
-            self._pending.remove(future)
-            self._newest = future.result()
-        return self._newest
-
-    def newest_is(self, wanted: Callable[[Any], bool]) -> bool:
-        """Whether there is an answer, and the newest is as wanted."""
-        newest = self.newest()
-        return newest is not None and wanted(newest)
 
 
 def run_driver(make: Callable[[], NodeDriver], run: Callable[[Any], Result]) -> Result:
