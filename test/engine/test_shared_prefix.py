@@ -172,7 +172,7 @@ def test_the_sdpa_path_copies_no_prefix():
     assert run_frame(attention_backend='reference').engine.runner.backend.prefix_bytes_copied > 0
 
 
-@pytest.mark.parametrize('num_chunks', [200, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize('num_chunks', [100, pytest.param(1000, marks=pytest.mark.slow)])
 def test_chunks_and_a_request_for_each_ten_grow_nothing(num_chunks):
     harness = Harness(sensors=FakeSensors(2, period_ns=500 * MS))
     harness.check_every = 50

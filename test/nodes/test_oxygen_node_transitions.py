@@ -98,8 +98,7 @@ def test_shutdown_from_each_state_frees_all_and_the_node_still_answers(rig, stat
 
 
 @pytest.mark.parametrize('kind', [OxygenNode, TickNode])
-@pytest.mark.parametrize('was_configured', [False, True])
-def test_a_destroyed_node_is_gone_for_others_while_its_object_is_still_there(kind, was_configured):
+def test_a_destroyed_node_is_gone_for_others_while_its_object_is_still_there(kind):
     rig, context = Rig(), Context()
     rclpy.init(context=context, domain_id=DOMAIN)
     node = kind('gone', context=context, parameter_overrides=overrides())
@@ -109,8 +108,7 @@ def test_a_destroyed_node_is_gone_for_others_while_its_object_is_still_there(kin
                    for name, _ in rig.client.get_service_names_and_types())
 
     try:
-        if was_configured:
-            assert node.trigger_configure() == SUCCESS
+        assert node.trigger_configure() == SUCCESS
         rig.wait_for(is_there, 'its services')
         gc.disable()
         node.destroy_node()
@@ -210,7 +208,7 @@ def test_an_inactive_node_publishes_neither_targets_nor_latency(rig):
     assert not rig.received['oxygen/target'] and not rig.received['oxygen/latency']
 
 
-@pytest.mark.parametrize('repeats', [3, pytest.param(50, marks=pytest.mark.slow)])
+@pytest.mark.parametrize('repeats', [2, pytest.param(50, marks=pytest.mark.slow)])
 def test_lives_in_a_row_leave_nothing_behind(rig, repeats):
     process = psutil.Process()
 
