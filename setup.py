@@ -5,6 +5,7 @@ staging folder, and each file of it that is not a source of this checkout goes i
 the same place under the environment's prefix: lib/*.so, share/oxygen_ros,
 lib/pythonX.Y/site-packages/oxygen_ros/msg.
 """
+
 import os
 from pathlib import Path
 import shutil
@@ -23,7 +24,8 @@ def ros_prefix() -> Path:
         if (Path(path) / 'rosidl_generator_py').is_dir():
             return Path(path).parents[2]
     raise SystemExit(
-        'oxygen_ros: expected the package rosidl_generator_py (a ROS 2 wheel), found none')
+        'oxygen_ros: expected the package rosidl_generator_py (a ROS 2 wheel), found none'
+    )
 
 
 class BuildInterfaces(build_ext):
@@ -37,19 +39,37 @@ class BuildInterfaces(build_ext):
         prefix = ros_prefix()
         env = dict(os.environ, AMENT_PREFIX_PATH=str(prefix))
         subprocess.run(
-            ['cmake', '-S', str(ROOT), '-B', str(build), '-G', 'Ninja', '-DBUILD_TESTING=OFF',
-             '-DPYTHON_ONLY=ON', '-DCMAKE_BUILD_TYPE=Release', f'-DCMAKE_INSTALL_PREFIX={stage}',
-             f'-DCMAKE_PREFIX_PATH={prefix}', f'-DPython3_EXECUTABLE={sys.executable}'],
-            check=True, env=env)
-        subprocess.run(['cmake', '--build', str(build), '--target', 'install'], check=True,
-                       env=env)
+            [
+                'cmake',
+                '-S',
+                str(ROOT),
+                '-B',
+                str(build),
+                '-G',
+                'Ninja',
+                '-DBUILD_TESTING=OFF',
+                '-DPYTHON_ONLY=ON',
+                '-DCMAKE_BUILD_TYPE=Release',
+                f'-DCMAKE_INSTALL_PREFIX={stage}',
+                f'-DCMAKE_PREFIX_PATH={prefix}',
+                f'-DPython3_EXECUTABLE={sys.executable}',
+            ],
+            check=True,
+            env=env,
+        )
+        subprocess.run(
+            ['cmake', '--build', str(build), '--target', 'install'], check=True, env=env
+        )
         python = f'python{sys.version_info.major}.{sys.version_info.minor}'
         site = Path('lib', python, 'site-packages')
         files = self.distribution.data_files = []
         for path in sorted(p for p in stage.rglob('*') if p.is_file()):
             place = path.relative_to(stage)
-            if place.parts[0] == 'include' or '.egg-info' in str(place) or path.suffix in (
-                    '.c', '.pyc'):
+            if (
+                place.parts[0] == 'include'
+                or '.egg-info' in str(place)
+                or path.suffix in ('.c', '.pyc')
+            ):
                 continue
             if place.is_relative_to(site) and (ROOT / place.relative_to(site)).exists():
                 continue
@@ -67,5 +87,6 @@ class BuildInterfaces(build_ext):
 
 
 # The extension only makes the wheel platform-specific and has build_ext run.
-setup(ext_modules=[Extension('oxygen_ros.interfaces', [])],
-      cmdclass={'build_ext': BuildInterfaces})
+setup(
+    ext_modules=[Extension('oxygen_ros.interfaces', [])], cmdclass={'build_ext': BuildInterfaces}
+)

@@ -1,4 +1,5 @@
 """Run the node with no robot: generated cameras and joints stand in for it."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -14,8 +15,12 @@ from oxygen_ros.nodes import launch_arguments as arguments
 # name, default, meaning
 ARGUMENTS = (
     ('namespace', '', 'Namespace of both nodes'),
-    ('robot', '', 'Robot whose cameras and joints are generated: the name of a file in '
-     'config/robots, or the path of a parameter file; empty: three cameras, seven joints'),
+    (
+        'robot',
+        '',
+        'Robot whose cameras and joints are generated: the name of a file in '
+        'config/robots, or the path of a parameter file; empty: three cameras, seven joints',
+    ),
     ('params_file', '', 'YAML file of parameters of the node, laid over those of the robot'),
     ('model', '', 'Model by name, over that of the parameter files'),
     ('checkpoint', '', 'Folder of a checkpoint, in place of a model by name'),
@@ -32,23 +37,40 @@ def make_nodes(context: Any) -> list[Any]:
     files = arguments.parameter_files(share, given['robot'], given['params_file'])
     robot = arguments.parameters_of(files)
     source = Node(
-        package='oxygen_ros', executable='camera_source', name='camera_source',
-        namespace=given['namespace'], output='screen',
+        package='oxygen_ros',
+        executable='camera_source',
+        name='camera_source',
+        namespace=given['namespace'],
+        output='screen',
         ros_arguments=['--log-level', given['log_level']],
-        parameters=[{'cameras': robot['cameras'], 'joints': robot['joints'],
-                     'rate_hz': arguments.number(given, 'rate_hz', 0.1),
-                     'instruction': given['instruction']}])
-    passed_on = {name: given[name] for name in (
-        'namespace', 'robot', 'params_file', 'model', 'checkpoint', 'log_level')}
+        parameters=[
+            {
+                'cameras': robot['cameras'],
+                'joints': robot['joints'],
+                'rate_hz': arguments.number(given, 'rate_hz', 0.1),
+                'instruction': given['instruction'],
+            }
+        ],
+    )
+    passed_on = {
+        name: given[name]
+        for name in ('namespace', 'robot', 'params_file', 'model', 'checkpoint', 'log_level')
+    }
     node = IncludeLaunchDescription(
         PythonLaunchDescriptionSource(f'{share}/launch/oxygen.launch.py'),
-        launch_arguments=passed_on.items())
+        launch_arguments=passed_on.items(),
+    )
     return [source, node]
 
 
 def generate_launch_description() -> LaunchDescription:
     """Describe the arguments and the nodes."""
-    return LaunchDescription([
-        *(DeclareLaunchArgument(name, default_value=default, description=meaning)
-          for name, default, meaning in ARGUMENTS),
-        OpaqueFunction(function=make_nodes)])
+    return LaunchDescription(
+        [
+            *(
+                DeclareLaunchArgument(name, default_value=default, description=meaning)
+                for name, default, meaning in ARGUMENTS
+            ),
+            OpaqueFunction(function=make_nodes),
+        ]
+    )

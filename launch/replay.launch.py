@@ -1,4 +1,5 @@
 """Play a rosbag2 recording against the node; cameras and joints are those of the recording."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -18,11 +19,18 @@ from oxygen_ros.replay.layout import discover
 ARGUMENTS = (
     ('bag', None, 'Recording to play: a folder, or an MCAP or SQLite file'),
     ('loop', 'false', 'Play it again and again'),
-    ('use_sim_time', 'false', 'The recording has its own time, on /clock; or else it plays as if '
-     'it happened now'),
+    (
+        'use_sim_time',
+        'false',
+        'The recording has its own time, on /clock; or else it plays as if it happened now',
+    ),
     ('namespace', '', 'Namespace of both nodes'),
-    ('robot', '', 'Robot for limits and groups: the name of a file in config/robots, or the path '
-     'of a parameter file'),
+    (
+        'robot',
+        '',
+        'Robot for limits and groups: the name of a file in config/robots, or the path '
+        'of a parameter file',
+    ),
     ('params_file', '', 'YAML file of parameters, laid over those of the robot'),
     ('model', '', 'Model by name, over that of the parameter files'),
     ('checkpoint', '', 'Folder of a checkpoint, in place of a model by name'),
@@ -39,33 +47,69 @@ def make_nodes(context: Any) -> list[Any]:
     with open_bag(given['bag']) as bag:
         layout = discover(bag)
     has_clock = arguments.boolean(given, 'use_sim_time')
-    overrides = {'autostart': True, 'use_sim_time': has_clock, 'joints': list(layout.joint_names),
-                 'max_observation_age_ms': arguments.number(given, 'max_observation_age_ms', 1.0),
-                 **arguments.model_overrides(given)}
+    overrides = {
+        'autostart': True,
+        'use_sim_time': has_clock,
+        'joints': list(layout.joint_names),
+        'max_observation_age_ms': arguments.number(given, 'max_observation_age_ms', 1.0),
+        **arguments.model_overrides(given),
+    }
     share = FindPackageShare('oxygen_ros').perform(context)
     files = arguments.parameter_files(share, given['robot'], given['params_file'])
     overrides.update(arguments.camera_overrides(list(layout.cameras), files))
     level = ['--log-level', given['log_level']]
     player = Node(
-        package='oxygen_ros', executable='bag_player', namespace=given['namespace'],
-        name='bag_player', output='screen', ros_arguments=level,
+        package='oxygen_ros',
+        executable='bag_player',
+        namespace=given['namespace'],
+        name='bag_player',
+        output='screen',
+        ros_arguments=level,
         # Or the node would miss the beginning while it loads its model.
-        parameters=[{'bag': given['bag'], 'loop': arguments.boolean(given, 'loop'),
-                     'clock_hz': _CLOCK_HZ if has_clock else 0.0, 'wait_for_listeners': True}])
+        parameters=[
+            {
+                'bag': given['bag'],
+                'loop': arguments.boolean(given, 'loop'),
+                'clock_hz': _CLOCK_HZ if has_clock else 0.0,
+                'wait_for_listeners': True,
+            }
+        ],
+    )
     node = LifecycleNode(
-        package='oxygen_ros', executable='oxygen_node', namespace=given['namespace'],
-        name='oxygen', output='screen', ros_arguments=level, parameters=[*files, overrides])
-    def end(event: Any, context: Any) -> list[Any]:
-        return [] if context.is_shutdown else [
-            EmitEvent(event=Shutdown(reason=f'{event.action.name} ended'))]
+        package='oxygen_ros',
+        executable='oxygen_node',
+        namespace=given['namespace'],
+        name='oxygen',
+        output='screen',
+        ros_arguments=level,
+        parameters=[*files, overrides],
+    )
 
-    return [*(RegisterEventHandler(OnProcessExit(target_action=process, on_exit=end))
-              for process in (player, node)), node, player]
+    def end(event: Any, context: Any) -> list[Any]:
+        return (
+            []
+            if context.is_shutdown
+            else [EmitEvent(event=Shutdown(reason=f'{event.action.name} ended'))]
+        )
+
+    return [
+        *(
+            RegisterEventHandler(OnProcessExit(target_action=process, on_exit=end))
+            for process in (player, node)
+        ),
+        node,
+        player,
+    ]
 
 
 def generate_launch_description() -> LaunchDescription:
     """Describe the arguments and the nodes."""
-    return LaunchDescription([
-        *(DeclareLaunchArgument(name, default_value=default, description=meaning)
-          for name, default, meaning in ARGUMENTS),
-        OpaqueFunction(function=make_nodes)])
+    return LaunchDescription(
+        [
+            *(
+                DeclareLaunchArgument(name, default_value=default, description=meaning)
+                for name, default, meaning in ARGUMENTS
+            ),
+            OpaqueFunction(function=make_nodes),
+        ]
+    )

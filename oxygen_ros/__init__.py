@@ -3,6 +3,7 @@
 The generated interfaces (msg, srv, action) lie in the installed copy of this package; from a
 source checkout the path extension below joins both.
 """
+
 from pkgutil import extend_path
 
 __path__ = extend_path(__path__, __name__)

@@ -1,4 +1,5 @@
 """The `oxygen` command: one module a subcommand, loaded only when it is asked for."""
+
 from __future__ import annotations
 
 import argparse
@@ -12,18 +13,26 @@ from .errors import OxygenError
 COMMANDS = {
     'audit': ('oxygen_ros.memory.audit.audit_cli', 'verify, repair, show or export an audit log'),
     'bench': ('oxygen_ros.bench.command', 'measure memory and speed'),
-    'demo': ('oxygen_ros.demo.command',
-             'run cameras, node and client, and show what the node does'),
-    'inspect': ('oxygen_ros.commands.inspect',
-                'say what a checkpoint holds, or how a running node uses memory'),
-    'make-checkpoint': ('oxygen_ros.commands.make_checkpoint',
-                        'write a small random checkpoint in the real layout'),
+    'demo': (
+        'oxygen_ros.demo.command',
+        'run cameras, node and client, and show what the node does',
+    ),
+    'inspect': (
+        'oxygen_ros.commands.inspect',
+        'say what a checkpoint holds, or how a running node uses memory',
+    ),
+    'make-checkpoint': (
+        'oxygen_ros.commands.make_checkpoint',
+        'write a small random checkpoint in the real layout',
+    ),
     'monitor': ('oxygen_ros.rqt.monitor_command', 'watch latency in a window'),
     'report': ('oxygen_ros.report.command', 'a page of plots from a recording or a benchmark'),
     'parity': ('oxygen_ros.commands.parity', 'compare a checkpoint with its original'),
     'plan': ('oxygen_ros.commands.plan', 'estimate memory, times and cost on a board'),
-    'replay': ('oxygen_ros.commands.replay',
-               'play a recording against the node, exactly repeatable or in real time'),
+    'replay': (
+        'oxygen_ros.commands.replay',
+        'play a recording against the node, exactly repeatable or in real time',
+    ),
     'top': ('oxygen_ros.rqt.top_command', 'watch latency in a terminal'),
 }
 
@@ -36,7 +45,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     parser = argparse.ArgumentParser(
-        prog='oxygen', description='One VLA that moves, talks and remembers at once.')
+        prog='oxygen', description='One VLA that moves, talks and remembers at once.'
+    )
     subparsers = parser.add_subparsers(dest='command', metavar='COMMAND', required=True)
     # Only the module of the command at hand is imported: `oxygen demo --help` must not wait for
     # the others.

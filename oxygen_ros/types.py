@@ -4,6 +4,7 @@ Two clocks appear, never mixed: `*_stamp_ns` is ROS time as a sensor or a messag
 `*_steady_ns` is this machine's steady clock (`time.monotonic_ns`), on which all control runs. The
 offset between the two is fixed when a message is received.
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field

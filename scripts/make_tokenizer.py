@@ -1,4 +1,5 @@
 """Write resource/tokenizer.json: token i is byte i; then <pad>, <bos>, <eos> and five reserved."""
+
 from pathlib import Path
 import sys
 

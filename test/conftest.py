@@ -1,4 +1,5 @@
 """What all tests share: one torch thread, slow tests on demand, and where recorded data lies."""
+
 from pathlib import Path
 
 import pytest
@@ -29,5 +30,6 @@ def shared():
     """Folder of recorded bags and golden fixtures, kept beside the checkout."""
     if not SHARED.is_dir():
         pytest.skip(
-            'needs the folder of recorded data beside the checkout (../shared), absent here')
+            'needs the folder of recorded data beside the checkout (../shared), absent here'
+        )
     return SHARED

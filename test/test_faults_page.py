@@ -1,4 +1,5 @@
 """Every test that doc/faults.md names is there."""
+
 import ast
 from pathlib import Path
 import re
@@ -8,8 +9,11 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def test_every_fault_of_the_page_is_shown_by_a_test_that_exists():
     page = (ROOT / 'doc' / 'faults.md').read_text(encoding='utf-8')
-    rows = [line for line in page.split('## What goes wrong in the field')[1].splitlines()
-            if line.startswith('| ')][2:]
+    rows = [
+        line
+        for line in page.split('## What goes wrong in the field')[1].splitlines()
+        if line.startswith('| ')
+    ][2:]
     assert len(rows) >= 42
     wrong = []
     for row in rows:
@@ -24,5 +28,8 @@ def functions_of(file):
     path = ROOT / file
     if not path.is_file():
         return set()
-    return {node.name for node in ast.parse(path.read_text(encoding='utf-8')).body
-            if isinstance(node, ast.FunctionDef)}
+    return {
+        node.name
+        for node in ast.parse(path.read_text(encoding='utf-8')).body
+        if isinstance(node, ast.FunctionDef)
+    }

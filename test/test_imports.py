@@ -1,4 +1,5 @@
 """Which layer may import which: nothing below the nodes needs ROS."""
+
 import ast
 import importlib.util
 from pathlib import Path
@@ -10,10 +11,25 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ROOT / 'oxygen_ros'
 WITHOUT_ROS = ('types', 'engine', 'models', 'control', 'memory')
-ROS = ('rclpy', 'rpyutils', 'launch', 'launch_ros', 'ament_index_python', 'action_msgs',
-       'builtin_interfaces', 'diagnostic_msgs', 'geometry_msgs', 'lifecycle_msgs',
-       'rcl_interfaces', 'rosgraph_msgs', 'sensor_msgs', 'std_msgs', 'std_srvs',
-       'trajectory_msgs', 'visualization_msgs')
+ROS = (
+    'rclpy',
+    'rpyutils',
+    'launch',
+    'launch_ros',
+    'ament_index_python',
+    'action_msgs',
+    'builtin_interfaces',
+    'diagnostic_msgs',
+    'geometry_msgs',
+    'lifecycle_msgs',
+    'rcl_interfaces',
+    'rosgraph_msgs',
+    'sensor_msgs',
+    'std_msgs',
+    'std_srvs',
+    'trajectory_msgs',
+    'visualization_msgs',
+)
 GENERATED = ('oxygen_ros.msg', 'oxygen_ros.srv', 'oxygen_ros.action')
 
 # Runs in an interpreter of its own, where nothing is imported yet.
@@ -64,16 +80,26 @@ def test_imports_point_down_only():
     if importlib.util.find_spec('importlinter') is None:
         pytest.skip('needs import-linter (pip install import-linter), absent here')
     run = 'from importlinter.cli import lint_imports_command as lint; lint()'
-    result = subprocess.run([sys.executable, '-c', run], cwd=ROOT, capture_output=True, text=True,
-                            check=False)
+    result = subprocess.run(
+        [sys.executable, '-c', run], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     assert result.returncode == 0, result.stdout + result.stderr
 
 
 def test_everything_below_the_nodes_imports_where_there_is_no_ros():
     result = subprocess.run(
-        [sys.executable, '-c', IMPORT_ALL_WITHOUT_ROS, ','.join(ROS + GENERATED),
-         ','.join(modules_without_ros())],
-        cwd=ROOT, capture_output=True, text=True, check=False)
+        [
+            sys.executable,
+            '-c',
+            IMPORT_ALL_WITHOUT_ROS,
+            ','.join(ROS + GENERATED),
+            ','.join(modules_without_ros()),
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert result.returncode == 0, result.stderr
 
 

@@ -1,4 +1,5 @@
 """What describes the package agrees with itself, with the sources and with what is installed."""
+
 import ast
 from importlib import import_module
 from importlib.util import find_spec
@@ -42,8 +43,10 @@ def prefix():
     for path in (*os.environ.get('AMENT_PREFIX_PATH', '').split(os.pathsep), sys.prefix):
         if path and Path(path, 'share', 'oxygen_ros', 'package.xml').is_file():
             return Path(path)
-    pytest.fail('expected share/oxygen_ros/package.xml under AMENT_PREFIX_PATH or '
-                f'{sys.prefix}, found none: run scripts/bootstrap')
+    pytest.fail(
+        'expected share/oxygen_ros/package.xml under AMENT_PREFIX_PATH or '
+        f'{sys.prefix}, found none: run scripts/bootstrap'
+    )
 
 
 def attribute_of(target):
@@ -65,15 +68,22 @@ def imported_message_packages():
                 names = [alias.name for alias in node.names]
             elif isinstance(node, ast.ImportFrom) and not node.level:
                 names = [node.module]
-            yield from (top for top in (name.partition('.')[0] for name in names)
-                        if is_message_package(top))
+            yield from (
+                top
+                for top in (name.partition('.')[0] for name in names)
+                if is_message_package(top)
+            )
 
 
 def test_all_four_places_name_the_same_version(manifest, project):
     newest = re.search(r'^(\d+\.\d+\.\d+) \(.+\)$', (ROOT / 'CHANGELOG.rst').read_text(), re.M)
     assert newest is not None
-    versions = {manifest.findtext('version'), project['project']['version'],
-                oxygen_ros.__version__, newest.group(1)}
+    versions = {
+        manifest.findtext('version'),
+        project['project']['version'],
+        oxygen_ros.__version__,
+        newest.group(1),
+    }
     assert len(versions) == 1, versions
 
 
@@ -91,8 +101,9 @@ def test_dependencies_are_in_alphabetical_order(manifest, kind):
 
 def test_every_imported_message_package_is_a_dependency_in_both_files(manifest, project):
     imported = set(imported_message_packages())
-    declared = {element.text for kind in ('depend', 'exec_depend')
-                for element in manifest.findall(kind)}
+    declared = {
+        element.text for kind in ('depend', 'exec_depend') for element in manifest.findall(kind)
+    }
     wheels = {re.match(r'[\w-]+', line)[0] for line in project['project']['dependencies']}
     assert imported - declared == set()
     missing = {name for name in imported if f'ros-kilted-{name.replace("_", "-")}' not in wheels}
@@ -124,8 +135,11 @@ def test_every_interface_is_built_from_its_present_text(path, prefix):
 
 @pytest.mark.parametrize('folder', ['launch', 'config', 'resource'])
 def test_every_data_file_is_installed_as_it_is_here(folder, prefix):
-    files = [path for path in (ROOT / folder).rglob('*') if path.is_file()
-             and '__pycache__' not in path.parts]
+    files = [
+        path
+        for path in (ROOT / folder).rglob('*')
+        if path.is_file() and '__pycache__' not in path.parts
+    ]
     assert files
     for path in files:
         installed = prefix / 'share' / 'oxygen_ros' / path.relative_to(ROOT)
@@ -142,8 +156,9 @@ def test_every_executable_of_ros2_run_has_its_main(prefix):
 
 
 def test_the_packages_that_executables_look_for_are_those_of_the_project(project):
-    pip_lines = {line for line in project['project']['dependencies']
-                 if not line.startswith('ros-')}
+    pip_lines = {
+        line for line in project['project']['dependencies'] if not line.startswith('ros-')
+    }
     assert {*PACKAGES.values(), *ENGINE_PACKAGES.values()} == pip_lines
     assert all(find_spec(name) is not None for name in (*PACKAGES, *ENGINE_PACKAGES))
 
@@ -157,18 +172,28 @@ importlib.util.find_spec = lambda name, *more: None if name == 'torch' else foun
 
 def test_a_package_that_is_missing_is_named_with_the_line_that_installs_it(prefix, tmp_path):
     (tmp_path / 'sitecustomize.py').write_text(WITHOUT_TORCH)
-    environment = {**os.environ, 'PYTHONPATH': os.pathsep.join(
-        [str(tmp_path), str(ROOT), os.environ.get('PYTHONPATH', '')])}
+    environment = {
+        **os.environ,
+        'PYTHONPATH': os.pathsep.join(
+            [str(tmp_path), str(ROOT), os.environ.get('PYTHONPATH', '')]
+        ),
+    }
 
     def run(*command):
-        return subprocess.run([sys.executable, *command], env=environment, capture_output=True,
-                              text=True, timeout=60.0)
+        return subprocess.run(
+            [sys.executable, *command],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=60.0,
+        )
 
     refused = run(prefix / 'lib' / 'oxygen_ros' / 'oxygen_node')
     assert refused.returncode == 1
     assert refused.stderr == (
         'torch: expected to be installed, found nothing; install with: '
-        "python3 -m pip install 'torch>=2.7'\n")
+        "python3 -m pip install 'torch>=2.7'\n"
+    )
     code = 'from oxygen_ros.requirements import require; require(engine=False)'
     assert run('-c', code).returncode == 0  # the tick and the sources run without
 

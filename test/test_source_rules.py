@@ -1,12 +1,19 @@
 """What no source may do: run text as code, load code from data, wait in a callback."""
+
 import ast
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-SOURCES = sorted([*(ROOT / 'oxygen_ros').rglob('*.py'), *(ROOT / 'launch').rglob('*.py'),
-                  *(ROOT / 'scripts').rglob('*.py'), ROOT / 'setup.py'])
+SOURCES = sorted(
+    [
+        *(ROOT / 'oxygen_ros').rglob('*.py'),
+        *(ROOT / 'launch').rglob('*.py'),
+        *(ROOT / 'scripts').rglob('*.py'),
+        ROOT / 'setup.py',
+    ]
+)
 
 # These have a main loop of their own, and no callback that waits.
 CLIENTS = ROOT / 'oxygen_ros' / 'nodes' / 'clients'
@@ -14,11 +21,28 @@ RECORDER = ROOT / 'oxygen_ros' / 'commands' / 'replay_recorder.py'
 
 # pickle and its kin run code on loading; cv_bridge and message_filters bring faults of their own
 # (NumPy 2, queues in series).
-MODULES = {'pickle', 'cPickle', 'marshal', 'shelve', 'dill', 'cloudpickle', 'joblib',
-           'cv_bridge', 'message_filters'}
+MODULES = {
+    'pickle',
+    'cPickle',
+    'marshal',
+    'shelve',
+    'dill',
+    'cloudpickle',
+    'joblib',
+    'cv_bridge',
+    'message_filters',
+}
 BUILT_IN = {'eval', 'exec', 'compile', '__import__'}
-UNSAFE = {'unsafe_load', 'full_load', 'load_all', 'unsafe_load_all', 'system', 'popen',
-          'ExternalFunction', 'mktemp'}
+UNSAFE = {
+    'unsafe_load',
+    'full_load',
+    'load_all',
+    'unsafe_load_all',
+    'system',
+    'popen',
+    'ExternalFunction',
+    'mktemp',
+}
 SPINNING = {'spin', 'spin_once', 'spin_until_future_complete'}
 
 
@@ -27,10 +51,16 @@ def problems(source):
     found = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, (ast.Import, ast.ImportFrom)):
-            names = ([alias.name for alias in node.names] if isinstance(node, ast.Import)
-                     else [] if node.level else [node.module or ''])
-            found += [f'{node.lineno}: imports {name}' for name in names
-                      if name.split('.')[0] in MODULES]
+            names = (
+                [alias.name for alias in node.names]
+                if isinstance(node, ast.Import)
+                else []
+                if node.level
+                else [node.module or '']
+            )
+            found += [
+                f'{node.lineno}: imports {name}' for name in names if name.split('.')[0] in MODULES
+            ]
         elif isinstance(node, ast.Call):
             problem = _call(node)
             if problem:
@@ -67,18 +97,36 @@ def _is(node, value):
 
 
 def test_no_source_runs_text_or_data_as_code_or_spins_in_a_callback():
-    found = [f'{path.relative_to(ROOT)}:{problem}' for path in SOURCES
-             for problem in problems(path.read_text(encoding='utf-8'))
-             if 'spin' not in problem or (CLIENTS not in path.parents and path != RECORDER)]
+    found = [
+        f'{path.relative_to(ROOT)}:{problem}'
+        for path in SOURCES
+        for problem in problems(path.read_text(encoding='utf-8'))
+        if 'spin' not in problem or (CLIENTS not in path.parents and path != RECORDER)
+    ]
     assert len(SOURCES) > 200 and not found, found
 
 
-@pytest.mark.parametrize('line', [
-    'import pickle', 'from pickle import loads', 'import numpy, dill', 'eval(text)', 'exec(text)',
-    'torch.load(path)', 'torch.load(path, weights_only=False)', 'np.load(path)', 'yaml.load(text)',
-    'yaml.load(text, Loader=yaml.Loader)', 'yaml.unsafe_load(text)', 'os.system(line)',
-    'subprocess.run(line, shell=True)', 'rclpy.spin(node)', 'import cv_bridge',
-    'rclpy.spin_until_future_complete(node, future)'])
+@pytest.mark.parametrize(
+    'line',
+    [
+        'import pickle',
+        'from pickle import loads',
+        'import numpy, dill',
+        'eval(text)',
+        'exec(text)',
+        'torch.load(path)',
+        'torch.load(path, weights_only=False)',
+        'np.load(path)',
+        'yaml.load(text)',
+        'yaml.load(text, Loader=yaml.Loader)',
+        'yaml.unsafe_load(text)',
+        'os.system(line)',
+        'subprocess.run(line, shell=True)',
+        'rclpy.spin(node)',
+        'import cv_bridge',
+        'rclpy.spin_until_future_complete(node, future)',
+    ],
+)
 def test_what_is_forbidden_is_found(line):
     assert len(problems(line)) == 1
 
@@ -87,4 +135,5 @@ def test_the_only_loader_of_yaml_with_rules_of_its_own_is_a_safe_one():
     import yaml
 
     from oxygen_ros.memory.checks import facts
+
     assert issubclass(facts._Loader, yaml.SafeLoader)

@@ -1,4 +1,5 @@
 """Speed of the attention backends side by side, one layer of the small model at a time."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -16,9 +17,13 @@ DECODE_OWN_TOKENS = (63, 48, 31, 10)  # four requests, each at its own length
 TEXT_BLOCKS = 4  # of each request
 
 
-def compare_speed(prefix_lengths: Sequence[int] = (192, 1024, 4096), repeats: int = 50,
-                  num_heads: int = 4, num_kv_heads: int = 1,
-                  head_dim: int = 32) -> dict[str, dict[str, float]]:
+def compare_speed(
+    prefix_lengths: Sequence[int] = (192, 1024, 4096),
+    repeats: int = 50,
+    num_heads: int = 4,
+    num_kv_heads: int = 1,
+    head_dim: int = 32,
+) -> dict[str, dict[str, float]]:
     """Time one layer of attention on `reference` and `sdpa`, turn by turn on the same store.
 
     :param repeats: timed calls of each; five more go before.
@@ -39,18 +44,32 @@ def _batches(prefix_tokens: int) -> dict[str, list[Span]]:
     """Return an action chunk, and four decoding texts whose blocks lie scattered."""
     first = -(-prefix_tokens // BLOCK_SIZE)  # blocks of the prefix come before
     num_action_blocks = -(-(ACTION_PROMPT_TOKENS + ACTION_TOKENS) // BLOCK_SIZE)
-    action = Span(ACTION_TOKENS, 0, prefix_tokens, tuple(range(first, first + num_action_blocks)),
-                  ACTION_PROMPT_TOKENS, MaskKind.BIDIRECTIONAL)
+    action = Span(
+        ACTION_TOKENS,
+        0,
+        prefix_tokens,
+        tuple(range(first, first + num_action_blocks)),
+        ACTION_PROMPT_TOKENS,
+        MaskKind.BIDIRECTIONAL,
+    )
     num_texts = len(DECODE_OWN_TOKENS)
-    decode = [Span(1, 0, prefix_tokens,
-                   tuple(first + text + num_texts * block for block in range(TEXT_BLOCKS)),
-                   num_own, MaskKind.CAUSAL)
-              for text, num_own in enumerate(DECODE_OWN_TOKENS)]
+    decode = [
+        Span(
+            1,
+            0,
+            prefix_tokens,
+            tuple(first + text + num_texts * block for block in range(TEXT_BLOCKS)),
+            num_own,
+            MaskKind.CAUSAL,
+        )
+        for text, num_own in enumerate(DECODE_OWN_TOKENS)
+    ]
     return {'action': [action], 'decode': decode}
 
 
-def _compare(kv: torch.Tensor, spans: Sequence[Span], num_heads: int,
-             repeats: int) -> dict[str, float]:
+def _compare(
+    kv: torch.Tensor, spans: Sequence[Span], num_heads: int, repeats: int
+) -> dict[str, float]:
     """Time both backends in turn, so that a busy moment of the machine hits both."""
     _, _, _, _, num_kv_heads, head_dim = kv.shape
     num_tokens = sum(span.num_tokens for span in spans)

@@ -1,5 +1,4 @@
-"""The limits of this machine: a bare 50 Hz loop, the rate of a matrix product, the rate of a copy.
-"""
+"""The limits of this machine: a bare 50 Hz loop, the rates of a product and of a copy."""
 
 from __future__ import annotations
 
@@ -38,8 +37,7 @@ def _best_seconds(function: Any, repeats: int = 30) -> float:
 
 
 def machine_rates() -> dict[str, float]:
-    """Return this machine's GFLOP/s of a large fp32 product and GB/s of a large copy, one thread.
-    """
+    """Return GFLOP/s of a large fp32 product and GB/s of a large copy, by one thread."""
     a, b = torch.randn(512, 512), torch.randn(512, 512)
     source, target = torch.empty(16 << 20), torch.empty(16 << 20)
     return {

@@ -38,8 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='measure this checkpoint and not the small model: of the suite and of stages',
     )
     parser.add_argument(
-        '--quick', action='store_true',
-        help='the suite in under a minute: one load, one round; of monitoring: fewer blocks'
+        '--quick',
+        action='store_true',
+        help='the suite in under a minute: one load, one round; of monitoring: fewer blocks',
     )
     parser.add_argument('--json', type=Path, metavar='FILE', help='write the figures there')
     parser.add_argument(
@@ -68,8 +69,10 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
     options: dict[str, Any] = {}
     if args.duration is not None:
         if args.what not in ('load', 'monitoring') or not args.duration > 0.0:
-            raise OxygenError(f'--duration: expected load or monitoring, and a number above 0, '
-                              f'got {args.what or "the suite"} and {args.duration:g}')
+            raise OxygenError(
+                f'--duration: expected load or monitoring, and a number above 0, '
+                f'got {args.what or "the suite"} and {args.duration:g}'
+            )
         options['duration_s'] = args.duration
     if args.set:
         if args.what != 'load':

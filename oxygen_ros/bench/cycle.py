@@ -70,7 +70,10 @@ class _CycleBench(Workbench):
             model.spec.num_cameras, model.spec.action_dim, in_flight
         )
         super().__init__(
-            model, config, self.cycle_sensors, work_clock(model.device),
+            model,
+            config,
+            self.cycle_sensors,
+            work_clock(model.device),
             # Medians of the whole run, as those of its windows: the last moments are a chance.
             OnlineCostModel(window=4096),
         )

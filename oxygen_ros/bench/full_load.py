@@ -44,8 +44,9 @@ def run(
         try:
             record.mkdir()
         except OSError as error:
-            raise OxygenError(f'--record: expected a new folder, got {record}: '
-                              f'{error.strerror}') from None
+            raise OxygenError(
+                f'--record: expected a new folder, got {record}: {error.strerror}'
+            ) from None
         client = functools.partial(record_load, record / 'bag')
     load = LOADS[-1]
     _CONSOLE.print(f'{load.name}: full, {duration_s:g} s ...', style='dim')
@@ -58,17 +59,23 @@ def run(
     horizon = create_model('tiny').spec.action_horizon
     figures['action'].setdefault('actions_per_s', figures['action']['chunks_per_s'] * horizon)
     tick = figures['tick'][load.name]['full']
-    _CONSOLE.print(f'tick: sd {tick["sd_ms"]:.3f} ms, p99 {tick["p99_ms"]:.3f} ms, '
-                   f'{100.0 * tick["on_time"]:.2f} % on time')
+    _CONSOLE.print(
+        f'tick: sd {tick["sd_ms"]:.3f} ms, p99 {tick["p99_ms"]:.3f} ms, '
+        f'{100.0 * tick["on_time"]:.2f} % on time'
+    )
     wait, ingest = figures['preempt']['wait_ms'], figures['ingest']['ms']
     spoken = figures['dialogue'][load.name]
-    _CONSOLE.print(f'wait behind a slice: {wait["p50"]:.2f} ms p50, {wait["p99"]:.2f} p99; '
-                   f'ingest {ingest["p50"]:.2f} p50, {ingest["p99"]:.2f} p99; '
-                   f'{spoken["tokens_per_s"]:.0f} tokens/s')
+    _CONSOLE.print(
+        f'wait behind a slice: {wait["p50"]:.2f} ms p50, {wait["p99"]:.2f} p99; '
+        f'ingest {ingest["p50"]:.2f} p50, {ingest["p99"]:.2f} p99; '
+        f'{spoken["tokens_per_s"]:.0f} tokens/s'
+    )
     if record is not None:
         (record / 'bench.json').write_text(json.dumps(figures, indent=2) + '\n')
-        _CONSOLE.print(f'`oxygen report {record / "bag"}` and `oxygen report '
-                       f'{record / "bench.json"}` show the run')
+        _CONSOLE.print(
+            f'`oxygen report {record / "bag"}` and `oxygen report '
+            f'{record / "bench.json"}` show the run'
+        )
     return figures
 
 

@@ -60,8 +60,10 @@ class Figures:
         torch.cuda.reset_peak_memory_stats()
         begun = time.perf_counter()
         found = measure(make, lambda values: self.keep(name, values), **sizes)
-        found['gpu_bytes'] = {'allocated_peak': torch.cuda.max_memory_allocated(),
-                              'reserved': torch.cuda.memory_reserved()}
+        found['gpu_bytes'] = {
+            'allocated_peak': torch.cuda.max_memory_allocated(),
+            'reserved': torch.cuda.memory_reserved(),
+        }
         found['seconds'] = time.perf_counter() - begun
         self.keep(name, found)
         print(json.dumps(found), flush=True)
@@ -102,25 +104,35 @@ def main() -> None:
     print(json.dumps(rates), flush=True)
     tiny: VLAModel = TinyModel(TinyConfig(), 'cuda')
     show('tiny, float32', figures.model('tiny', lambda: tiny, loaded_s=3.0), {})
-    show('tiny, float32, graphs', figures.model('tiny_graphs', lambda: _graphed(tiny),
-                                                loaded_s=3.0), {})
+    show(
+        'tiny, float32, graphs',
+        figures.model('tiny_graphs', lambda: _graphed(tiny), loaded_s=3.0),
+        {},
+    )
     config = replace(preset('pi05'), action_dim=_JOINTS, state_dim=_JOINTS)
     free = torch.cuda.mem_get_info()[0]
     if free < _PI05_BYTES:
-        print(f'pi05: left out, expected {_PI05_BYTES * 1e-9:.0f} GB of free GPU memory, '
-              f'got {free * 1e-9:.1f}')
+        print(
+            f'pi05: left out, expected {_PI05_BYTES * 1e-9:.0f} GB of free GPU memory, '
+            f'got {free * 1e-9:.1f}'
+        )
         return
     pi05: VLAModel = random_model(config, 'cuda', torch.bfloat16)
     compiled = cast(VLAModel, CompiledModel(pi05))
     ways: dict[str, Callable[[], VLAModel]] = {
-        'pi05': lambda: pi05, 'pi05_graphs': lambda: _graphed(pi05),
-        'pi05_compiled_graphs': lambda: _graphed(compiled)}
+        'pi05': lambda: pi05,
+        'pi05_graphs': lambda: _graphed(pi05),
+        'pi05_compiled_graphs': lambda: _graphed(compiled),
+    }
     for name, make in ways.items():
         found = figures.model(name, make)
         floors = floors_ms(config, found['stages']['prefix_tokens'], rates)
         figures.keep('floors_ms', floors)
-        show(f'{name}, {floors["parameters"] * 1e-9:.2f} billion parameters, bfloat16', found,
-             floors)
+        show(
+            f'{name}, {floors["parameters"] * 1e-9:.2f} billion parameters, bfloat16',
+            found,
+            floors,
+        )
 
 
 def _graphed(model: VLAModel) -> VLAModel:

@@ -33,8 +33,12 @@ def stages(model: VLAModel, num_frames: int) -> dict[str, Any]:
     As the engine runs them: it waits for the device after each unit.
     """
     log = UnitLog(model.spec.num_layers)
-    bench = _bench(model, log, SyntheticSensors(
-        model.spec.num_cameras, model.spec.action_dim, period_ns=0), observation_period_s=0.0)
+    bench = _bench(
+        model,
+        log,
+        SyntheticSensors(model.spec.num_cameras, model.spec.action_dim, period_ns=0),
+        observation_period_s=0.0,
+    )
     bench.run_until(lambda: len(bench.chunks) >= num_frames)
     passes = [chunk.pass_ended_ns - chunk.pass_started_ns for chunk in bench.chunks]
     units, skip = log.units_ns, num_frames // 4
@@ -63,8 +67,12 @@ def kv_memory(model: VLAModel) -> dict[str, Any]:
     """Return the most bytes of K/V that three tasks on one frame hold, counted by addresses."""
     isolated, _ = peak(model, 'isolated')
     shared, private = peak(model, 'shared')
-    return {'isolated': isolated, 'shared': shared, 'reduction': 1.0 - shared / isolated,
-            'private_tokens': private}
+    return {
+        'isolated': isolated,
+        'shared': shared,
+        'reduction': 1.0 - shared / isolated,
+        'private_tokens': private,
+    }
 
 
 def cycle(model: VLAModel, num_windows: int) -> dict[str, float]:
@@ -96,8 +104,12 @@ def loaded(model: VLAModel, duration_s: float) -> dict[str, Any]:
         bench.cycle()
     seconds = (bench.clock.now_ns() - start_ns) * 1e-9
     chunks = bench.chunks
-    slices = np.concatenate([engine.timeline.durations_ns(kind, start_ns) for kind in (
-        EventKind.PREFIX, EventKind.DIALOGUE)])
+    slices = np.concatenate(
+        [
+            engine.timeline.durations_ns(kind, start_ns)
+            for kind in (EventKind.PREFIX, EventKind.DIALOGUE)
+        ]
+    )
     return {
         'wait': spread_ms(engine.timeline.durations_ns(EventKind.ACTION_WAIT, start_ns)),
         'slice': spread_ms(slices),
@@ -112,8 +124,13 @@ def loaded(model: VLAModel, duration_s: float) -> dict[str, Any]:
 
 
 def measure(
-    make: Callable[[], VLAModel], keep: Callable[[dict[str, Any]], None], *, frames: int = 40,
-    tokens: int = 64, windows: int = 1, loaded_s: float = 5.0,
+    make: Callable[[], VLAModel],
+    keep: Callable[[dict[str, Any]], None],
+    *,
+    frames: int = 40,
+    tokens: int = 64,
+    windows: int = 1,
+    loaded_s: float = 5.0,
 ) -> dict[str, Any]:
     """Return all of it.
 
@@ -125,7 +142,8 @@ def measure(
         'decode': lambda model: decode_steps(model, tokens),
         'loaded': lambda model: loaded(model, loaded_s),
         'kv': kv_memory,
-        'cycle_ms': lambda model: cycle(model, windows)}
+        'cycle_ms': lambda model: cycle(model, windows),
+    }
     figures: dict[str, Any] = {}
     for name, part in parts.items():
         figures[name] = part(make())
@@ -141,15 +159,23 @@ def floors_ms(config: VLAConfig, prefix_tokens: int, rates: dict[str, float]) ->
     visual = len(config.cameras) * config.vision.num_tokens
     found = {}
     for batch in BATCHES:
-        work = Workload(num_cameras=len(config.cameras), prompt_tokens=prefix_tokens - visual,
-                        num_text_tasks=batch, text_tokens=64)
+        work = Workload(
+            num_cameras=len(config.cameras),
+            prompt_tokens=prefix_tokens - visual,
+            num_text_tasks=batch,
+            text_tokens=64,
+        )
         plan = Plan(config, work, board, WeightKind.BF16)
         found[f'decode.{batch}'] = plan.times.text_step * 1e3
     times = plan.times
-    return found | {'vision': times.vision / work.num_cameras * 1e3,
-                    'prefill': times.prefill * 1e3, 'denoise': times.denoise_step * 1e3,
-                    'pass': times.action_pass * 1e3, 'parameters': float(plan.num_parameters),
-                    'weight_bytes': plan.memory.weights}
+    return found | {
+        'vision': times.vision / work.num_cameras * 1e3,
+        'prefill': times.prefill * 1e3,
+        'denoise': times.denoise_step * 1e3,
+        'pass': times.action_pass * 1e3,
+        'parameters': float(plan.num_parameters),
+        'weight_bytes': plan.memory.weights,
+    }
 
 
 def device_rates() -> dict[str, float]:
@@ -159,8 +185,10 @@ def device_rates() -> dict[str, float]:
     a = torch.randn(8192, 8192, device='cuda', dtype=torch.bfloat16)
     source = torch.randn(1 << 28, device='cuda')  # several times any cache
     target = torch.empty_like(source)
-    return {'gemm_tflops': 2 * 8192**3 / _seconds(lambda: a @ a) * 1e-12,
-            'copy_gbs': 2 * source.nbytes / _seconds(lambda: target.copy_(source)) * 1e-9}
+    return {
+        'gemm_tflops': 2 * 8192**3 / _seconds(lambda: a @ a) * 1e-12,
+        'copy_gbs': 2 * source.nbytes / _seconds(lambda: target.copy_(source)) * 1e-9,
+    }
 
 
 def _seconds(function: Callable[[], object], repeats: int = 10) -> float:
@@ -174,6 +202,5 @@ def _seconds(function: Callable[[], object], repeats: int = 10) -> float:
     return float(np.median([begin.elapsed_time(end) for begin, end in events[2:]])) * 1e-3
 
 
-def _bench(model: VLAModel, log: UnitLog, sensors: SyntheticSensors,
-           **config: Any) -> Workbench:
+def _bench(model: VLAModel, log: UnitLog, sensors: SyntheticSensors, **config: Any) -> Workbench:
     return Workbench(model, EngineConfig(**config), sensors, work_clock(model.device), log)

@@ -1,4 +1,5 @@
 """`oxygen bench memory`: a store of 100,000 objects, asked while it is written to."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
@@ -38,23 +39,41 @@ def scenes(num_objects: int, chance: random.Random, first: int = 1) -> Iterator[
     """Yield scenes of new objects over a floor of 20 m x 20 m, one every two seconds."""
     for number in range(first, first + num_objects // OBJECTS_A_SCENE):
         stamp = number * PERIOD_NS
-        provenance = Provenance(number, stamp, ('front', 'left', 'wrist'), (stamp,) * 3, stamp,
-                                'c' * 64)
-        objects = tuple(SceneObject(
-            OBJECTS_A_SCENE * number + index, chance.choice(WORDS.labels),
-            (chance.choice(WORDS.attributes['colour']),), 0.9, 'front',
-            (chance.uniform(0, 590), chance.uniform(0, 440), 50.0, 40.0), 'map',
-            (chance.uniform(0, 20), chance.uniform(0, 20), chance.uniform(0, 2)),
-            stamp, stamp, provenance) for index in range(OBJECTS_A_SCENE))
-        relations = tuple(SceneRelation(
-            objects[index].object_id, chance.choice(WORDS.predicates),
-            objects[index + 1].object_id, provenance) for index in range(OBJECTS_A_SCENE // 2))
+        provenance = Provenance(
+            number, stamp, ('front', 'left', 'wrist'), (stamp,) * 3, stamp, 'c' * 64
+        )
+        objects = tuple(
+            SceneObject(
+                OBJECTS_A_SCENE * number + index,
+                chance.choice(WORDS.labels),
+                (chance.choice(WORDS.attributes['colour']),),
+                0.9,
+                'front',
+                (chance.uniform(0, 590), chance.uniform(0, 440), 50.0, 40.0),
+                'map',
+                (chance.uniform(0, 20), chance.uniform(0, 20), chance.uniform(0, 2)),
+                stamp,
+                stamp,
+                provenance,
+            )
+            for index in range(OBJECTS_A_SCENE)
+        )
+        relations = tuple(
+            SceneRelation(
+                objects[index].object_id,
+                chance.choice(WORDS.predicates),
+                objects[index + 1].object_id,
+                provenance,
+            )
+            for index in range(OBJECTS_A_SCENE // 2)
+        )
         place = np.array([chance.gauss(0.0, 1.0) for _ in range(PLACE_DIMS)], np.float32)
         yield SceneNote(SceneUpdate(number, stamp, objects, relations, provenance), place)
 
 
 def queries(chance: random.Random, last_ns: int) -> dict[str, Callable[[], MemoryQuery]]:
     """Return makers of random queries by what they ask for."""
+
     def region(side: float) -> Region:
         x, y = chance.uniform(0, 20 - side), chance.uniform(0, 20 - side)
         return Region((x, y, 0.0), (x + side, y + side, 2.0), 'map')
@@ -71,9 +90,9 @@ def queries(chance: random.Random, last_ns: int) -> dict[str, Callable[[], Memor
         'region of 5 m': lambda: MemoryQuery(region=region(5.0)),
         'region: all of it': lambda: MemoryQuery(region=region(20.0)),
         'region of an image': lambda: MemoryQuery(
-            region=Region((100.0, 100.0), (150.0, 150.0), camera='front')),
-        'region, label, minute': lambda: minute(
-            MemoryQuery(region=region(5.0), label=label())),
+            region=Region((100.0, 100.0), (150.0, 150.0), camera='front')
+        ),
+        'region, label, minute': lambda: minute(MemoryQuery(region=region(5.0), label=label())),
         'word': lambda: MemoryQuery(words=label()),
         'two words': lambda: MemoryQuery(words=f'red {label()}'),
         'word of all objects': lambda: MemoryQuery(words='front'),
@@ -84,7 +103,8 @@ def queries(chance: random.Random, last_ns: int) -> dict[str, Callable[[], Memor
         'minute': lambda: minute(MemoryQuery()),
         'place': lambda: MemoryQuery(place=(1, chance.randrange(1, last_ns // PERIOD_NS))),
         'place, label': lambda: MemoryQuery(
-            place=(1, chance.randrange(1, last_ns // PERIOD_NS)), label=label()),
+            place=(1, chance.randrange(1, last_ns // PERIOD_NS)), label=label()
+        ),
     }
 
 
@@ -99,8 +119,9 @@ def measure_writing(path: Path, num_objects: int, chance: random.Random) -> dict
     return spread(times_ms)
 
 
-def measure_queries(path: Path, num_objects: int, num_queries: int,
-                    chance: random.Random) -> dict[str, dict[str, float]]:
+def measure_queries(
+    path: Path, num_objects: int, num_queries: int, chance: random.Random
+) -> dict[str, dict[str, float]]:
     """Ask, with an update given to the writer thread before every fifth query.
 
     `cpu_p99_ms` is what the queries' own thread worked: on a machine that others keep busy it
@@ -124,12 +145,18 @@ def measure_queries(path: Path, num_objects: int, num_queries: int,
                 reader.find(query)
                 times.setdefault(name, []).append(1e3 * (time.perf_counter() - started))
                 work.setdefault(name, []).append(1e3 * (time.thread_time() - worked))
-        rounds.append({name: {**spread(times_ms), 'cpu_p99_ms': spread(work[name])['p99_ms']}
-                       for name, times_ms in times.items()})
+        rounds.append(
+            {
+                name: {**spread(times_ms), 'cpu_p99_ms': spread(work[name])['p99_ms']}
+                for name, times_ms in times.items()
+            }
+        )
     reader.close()
     writer.stop()
-    return {name: min((one[name] for one in rounds), key=lambda times: times['p99_ms'])
-            for name in rounds[0]}
+    return {
+        name: min((one[name] for one in rounds), key=lambda times: times['p99_ms'])
+        for name in rounds[0]
+    }
 
 
 def measure_limit(path: Path, max_bytes: int, chance: random.Random) -> dict[str, int]:
@@ -155,15 +182,26 @@ def judge(figures: dict[str, Any]) -> list[Gate]:
     limit = figures['limit']
     return [
         gate('query p99, the slowest kind', '50 ms', worst, QUERY_LIMIT_MS, 'ms'),
-        gate('memory of the process, growth', 'bounded', figures['rss_growth_mb'], RSS_LIMIT_MB,
-             'MB'),
-        gate('store files over their limit', 'at most 1',
-             limit['most_bytes'] / limit['limit_bytes'], 1.0, ''),
+        gate(
+            'memory of the process, growth',
+            'bounded',
+            figures['rss_growth_mb'],
+            RSS_LIMIT_MB,
+            'MB',
+        ),
+        gate(
+            'store files over their limit',
+            'at most 1',
+            limit['most_bytes'] / limit['limit_bytes'],
+            1.0,
+            '',
+        ),
     ]
 
 
-def run(num_objects: int = 100_000, num_queries: int = 600,
-        small_bytes: int = 16 << 20) -> dict[str, Any]:
+def run(
+    num_objects: int = 100_000, num_queries: int = 600, small_bytes: int = 16 << 20
+) -> dict[str, Any]:
     """Measure, print, and return the figures.
 
     :param num_objects: object entries in the store, beside half as many relations.
@@ -189,15 +227,21 @@ def run(num_objects: int = 100_000, num_queries: int = 600,
 
 def show(console: Console, figures: dict[str, Any], num_objects: int) -> None:
     """Print the figures."""
-    table = Table(title=f'Memory of {num_objects:,} objects, '
-                        f'{figures["store_bytes"] / 2**20:.0f} MiB on disk')
+    table = Table(
+        title=f'Memory of {num_objects:,} objects, '
+        f'{figures["store_bytes"] / 2**20:.0f} MiB on disk'
+    )
     for column in ('', 'p50 (ms)', 'p99 (ms)', 'worst (ms)'):
         table.add_column(column, justify='left' if not column else 'right')
-    rows = {f'write an update of {OBJECTS_A_SCENE} objects': figures['write'],
-            **{f'query: {name}': times for name, times in figures['queries'].items()}}
+    rows = {
+        f'write an update of {OBJECTS_A_SCENE} objects': figures['write'],
+        **{f'query: {name}': times for name, times in figures['queries'].items()},
+    }
     for name, times in rows.items():
         table.add_row(name, *(f'{times[key]:.2f}' for key in ('p50_ms', 'p99_ms', 'worst_ms')))
     console.print(table)
     for one in figures['gates'].values():
-        console.print(f'{one["name"]}: {one["ours"]:.2f} {one["unit"]} (limit {one["limit"]:g}): '
-                      f'{"holds" if one["holds"] else "does not hold"}')
+        console.print(
+            f'{one["name"]}: {one["ours"]:.2f} {one["unit"]} (limit {one["limit"]:g}): '
+            f'{"holds" if one["holds"] else "does not hold"}'
+        )

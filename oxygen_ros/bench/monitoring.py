@@ -38,8 +38,11 @@ class Window:
 
     def __enter__(self) -> Window:
         self._process = subprocess.Popen(
-            [sys.executable, '-m', 'oxygen_ros.cli', 'monitor'], stdout=subprocess.DEVNULL,
-            env={**os.environ, **_NO_DISPLAY}, start_new_session=True)
+            [sys.executable, '-m', 'oxygen_ros.cli', 'monitor'],
+            stdout=subprocess.DEVNULL,
+            env={**os.environ, **_NO_DISPLAY},
+            start_new_session=True,
+        )
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -57,8 +60,10 @@ class Window:
         """Continue it, or stop it."""
         assert self._process is not None
         if self._process.poll() is not None:
-            raise OxygenError('window: expected `oxygen monitor` to run to the end, it ended with '
-                              f'status {self._process.returncode}')
+            raise OxygenError(
+                'window: expected `oxygen monitor` to run to the end, it ended with '
+                f'status {self._process.returncode}'
+            )
         self._process.send_signal(signal.SIGCONT if is_watching else signal.SIGSTOP)
         self._began_s = self._used_s()
 
@@ -84,12 +89,15 @@ def run(duration_s: float = 10.0, num_pairs: int = _ENOUGH) -> dict[str, Any]:
     isolate()
     figures: dict[str, Any] = {'env': environment()}
     seconds = 2 * num_pairs * duration_s
-    _CONSOLE.print(f'{num_pairs} blocks of {duration_s:g} s without and with, in turn: '
-                   f'{seconds / 60.0:.1f} minutes; load average before: '
-                   f'{figures["env"]["load_average"]:.2f}')
+    _CONSOLE.print(
+        f'{num_pairs} blocks of {duration_s:g} s without and with, in turn: '
+        f'{seconds / 60.0:.1f} minutes; load average before: '
+        f'{figures["env"]["load_average"]:.2f}'
+    )
     blocks: list[Block] = []
 
     with Window() as window:
+
         def done(block: Block) -> None:
             if block.is_watched:
                 window.count()
@@ -97,7 +105,8 @@ def run(duration_s: float = 10.0, num_pairs: int = _ENOUGH) -> dict[str, Any]:
             _CONSOLE.print(
                 f'{len(blocks):3d} {"with   " if block.is_watched else "without"} p99 '
                 f'{np.percentile(block.lateness_ms, 99.0):.3f} ms of {len(block.lateness_ms)} '
-                f'ticks; {block.num_reports} reports, {block.num_statuses} statuses')
+                f'ticks; {block.num_reports} reports, {block.num_statuses} statuses'
+            )
 
         def client(plan: LoadPlan, check: Callable[[], None]) -> LoadRecording:
             return run_blocks(plan, check, num_pairs, window.watch, done)[0]
@@ -107,18 +116,23 @@ def run(duration_s: float = 10.0, num_pairs: int = _ENOUGH) -> dict[str, Any]:
         raise OxygenError('~/latency: expected reports while it is watched, got none')
     figures['monitoring'] = judge(
         [block.lateness_ms for block in blocks if not block.is_watched],
-        [block.lateness_ms for block in blocks if block.is_watched])
+        [block.lateness_ms for block in blocks if block.is_watched],
+    )
     figures['monitoring'] |= {
-        'window_cpu_share': window.cpu_s / (num_pairs * duration_s), 'block_s': duration_s,
+        'window_cpu_share': window.cpu_s / (num_pairs * duration_s),
+        'block_s': duration_s,
         'reports': sum(block.num_reports for block in blocks if block.is_watched),
-        'reports_without': sum(block.num_reports for block in blocks if not block.is_watched)}
+        'reports_without': sum(block.num_reports for block in blocks if not block.is_watched),
+    }
     figures['gates'] = {_GATE: _gate(figures['monitoring'])}
     _print(figures['monitoring'], figures['gates'][_GATE]['holds'])
     return figures
 
 
-def judge(without: Sequence[Sequence[float]], watched: Sequence[Sequence[float]],
-          ) -> dict[str, Any]:
+def judge(
+    without: Sequence[Sequence[float]],
+    watched: Sequence[Sequence[float]],
+) -> dict[str, Any]:
     """Return the p99 of each block and of all watched ticks, and the spread without (ms).
 
     :param without: lateness of the ticks of each block without watching.
@@ -147,8 +161,12 @@ def _print(found: dict[str, Any], holds: bool) -> None:
         f'{found["p99_without_ms"]:.3f} ms; blocks without: {spread["smallest"]:.3f} to '
         f'{spread["largest"]:.3f} ms; watched blocks above that: {found["blocks_above"]} of '
         f'{len(found["blocks"]["watched"])}; the window used '
-        f'{100.0 * found["window_cpu_share"]:.0f} % of a core')
-    _CONSOLE.print('[green]holds[/]: watching does not show in the tick' if holds else
-                   '[red]does not hold[/]: the tick is later while it is watched')
+        f'{100.0 * found["window_cpu_share"]:.0f} % of a core'
+    )
+    _CONSOLE.print(
+        '[green]holds[/]: watching does not show in the tick'
+        if holds
+        else '[red]does not hold[/]: the tick is later while it is watched'
+    )
     if (num_blocks := len(found['blocks']['without'])) < _ENOUGH:
         _CONSOLE.print(f'the spread of {num_blocks} blocks says little: {_ENOUGH} are the measure')

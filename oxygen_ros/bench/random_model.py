@@ -1,5 +1,4 @@
-"""A real model's sizes with random weights, drawn on the device: to measure with, no checkpoint.
-"""
+"""A real model's sizes with random weights, drawn on the device: to measure without files."""
 
 from __future__ import annotations
 

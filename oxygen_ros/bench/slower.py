@@ -1,4 +1,5 @@
 """The action pass as it would be without each optimisation: the same numbers, in more steps."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -59,10 +60,22 @@ def plan_every_step(bench: Workbench) -> Workbench:
 
     def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         if layer == 0:
-            planned[:] = [runner.attend(runner.plan([Span(
-                num_tokens=num_tokens, prefix_block=prefix.first_block,
-                prefix_tokens=prefix.num_tokens, block_table=blocks, num_own=num_prompt,
-                mask=MaskKind.BIDIRECTIONAL)]))]
+            planned[:] = [
+                runner.attend(
+                    runner.plan(
+                        [
+                            Span(
+                                num_tokens=num_tokens,
+                                prefix_block=prefix.first_block,
+                                prefix_tokens=prefix.num_tokens,
+                                block_table=blocks,
+                                num_own=num_prompt,
+                                mask=MaskKind.BIDIRECTIONAL,
+                            )
+                        ]
+                    )
+                )
+            ]
         return planned[0](layer, q, k, v)
 
     ready.attend = attend
@@ -80,11 +93,19 @@ class _Separate(Projections):
         self._q, self._k, self._v = (part.contiguous() for part in self._qkv.split(sizes, 1))
         self._gate, self._up = (part.contiguous() for part in self._gate_up.chunk(2, 1))
 
-    def attention(self, layer: int, normed: Tensor, rope: RopeRows, attend: Attend,
-                  adapter: LowRank | None = None) -> Tensor:
+    def attention(
+        self,
+        layer: int,
+        normed: Tensor,
+        rope: RopeRows,
+        attend: Attend,
+        adapter: LowRank | None = None,
+    ) -> Tensor:
         head_dim = self._qkv_view[2]
-        queries, keys, values = (torch.mm(normed, weight).view(len(normed), -1, head_dim)
-                                 for weight in (self._q, self._k, self._v))
+        queries, keys, values = (
+            torch.mm(normed, weight).view(len(normed), -1, head_dim)
+            for weight in (self._q, self._k, self._v)
+        )
         return attend(layer, apply_rope(queries, rope), apply_rope(keys, rope), values)
 
     def gated(self, normed: Tensor, adapter: LowRank | None = None) -> Tensor:
@@ -114,13 +135,14 @@ class _Conditioned(ActionExpert):
         self._times = time_embedding(euler_times(config.num_denoising_steps), config.expert_width)
 
     def __call__(self, hidden: Tensor, step: int, rope: RopeRows, attend: Attend) -> Tensor:
-        condition = self._times[step:step + 1]
+        condition = self._times[step : step + 1]
         for name in ('time_mlp_in', 'time_mlp_out'):
             condition = functional.silu(self._linear(name, condition))
         for i, layer in enumerate(self._layers):
             attention, mlp = (
                 self._at_norm(f'{_EXPERT}layers.{i}.{name}_layernorm', condition)
-                for name in ('input', 'post_attention'))
+                for name in ('input', 'post_attention')
+            )
             hidden = layer(i, hidden, attention, mlp, rope, attend)
         return self._norm.modulated(hidden, self._at_norm(f'{_EXPERT}norm', condition))
 
@@ -129,5 +151,4 @@ class _Conditioned(ActionExpert):
         return Modulation(scale + 1.0, shift, gate)
 
     def _linear(self, name: str, x: Tensor) -> Any:
-        return functional.linear(x, self._weights[f'{name}.weight'],
-                                 self._weights[f'{name}.bias'])
+        return functional.linear(x, self._weights[f'{name}.weight'], self._weights[f'{name}.bias'])

@@ -1,4 +1,5 @@
 """Every optimisation of the action pass and the prefill beside what it took the place of."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -47,8 +48,14 @@ def run() -> dict[str, Any]:
     }
     passes = {name: _pass(bench) for name, bench in variants.items()}
     times = _times({'now': _pass(now), **passes})
-    steps = {name: {'before_ms': times[name], 'after_ms': times['now'],
-                    'ratio': times[name] / times['now']} for name in passes}
+    steps = {
+        name: {
+            'before_ms': times[name],
+            'after_ms': times['now'],
+            'ratio': times[name] / times['now'],
+        }
+        for name in passes
+    }
     figures = {'action_pass': steps, 'prefill': _prefill(now), 'scene_graph': _scene(config)}
     _print(figures)
     return {'steps': figures}
@@ -120,8 +127,12 @@ def _scene(config: TinyConfig) -> dict[str, float]:
         for jump, bench in benches.items():
             start_s = time.perf_counter()
             bench.engine.submit_text(
-                seed, TaskType.SCENE_GRAPH, 'List the objects.',
-                SamplingParams(MAX_SCENE_TOKENS, 1.0, seed=seed), grammar.constraint())
+                seed,
+                TaskType.SCENE_GRAPH,
+                'List the objects.',
+                SamplingParams(MAX_SCENE_TOKENS, 1.0, seed=seed),
+                grammar.constraint(),
+            )
             while bench.engine.text.num_live:
                 now_ns = bench.clock.now_ns()
                 bench.engine.run_cycle(now_ns, now_ns + 20 * MS)
@@ -133,14 +144,19 @@ def _scene(config: TinyConfig) -> dict[str, float]:
 
 
 def _print(figures: dict[str, Any]) -> None:
-    table = Table(title=f'one thread, medians of {ROUNDS} rounds made in turn; 64 visual tokens '
-                        f'of each of {NUM_CAMERAS} cameras')
+    table = Table(
+        title=f'one thread, medians of {ROUNDS} rounds made in turn; 64 visual tokens '
+        f'of each of {NUM_CAMERAS} cameras'
+    )
     for column in ('step', 'before ms', 'now ms', 'before / now'):
         table.add_column(column, justify='left' if column == 'step' else 'right')
     rows = [(f'action pass: {name}', row) for name, row in figures['action_pass'].items()]
-    rows += [('prefill: the last layer run to its end', figures['prefill']),
-             ('scene graph: forced tokens one a step', figures['scene_graph'])]
+    rows += [
+        ('prefill: the last layer run to its end', figures['prefill']),
+        ('scene graph: forced tokens one a step', figures['scene_graph']),
+    ]
     for name, row in rows:
-        table.add_row(name, f'{row["before_ms"]:.2f}', f'{row["after_ms"]:.2f}',
-                      f'{row["ratio"]:.2f}')
+        table.add_row(
+            name, f'{row["before_ms"]:.2f}', f'{row["after_ms"]:.2f}', f'{row["ratio"]:.2f}'
+        )
     Console().print(table)

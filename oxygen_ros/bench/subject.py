@@ -32,8 +32,9 @@ class Subject:
         return {name: self.model, 'cameras': list(self.cameras), 'joints': list(self.joints)}
 
 
-TINY = Subject('tiny', ('front', 'left', 'right', 'top'),
-               tuple(f'joint_{index}' for index in range(7)))
+TINY = Subject(
+    'tiny', ('front', 'left', 'right', 'top'), tuple(f'joint_{index}' for index in range(7))
+)
 
 
 def checkpoint_subject(folder: Path) -> Subject:

@@ -66,8 +66,9 @@ def run(quick: bool, subject: Subject = TINY) -> dict[str, Any]:
             last = load is LOADS[-1]
             judged = last and name == 'full'
             seconds = 2 * duration_s if judged and not quick else duration_s
-            rounds = [_run(subject, name, load, seconds)
-                      for _ in range(num_rounds if judged else 1)]
+            rounds = [
+                _run(subject, name, load, seconds) for _ in range(num_rounds if judged else 1)
+            ]
             figures['tick'][load.name][name] = rounds[0]['tick']
             if name == 'full':
                 figures.setdefault('dialogue', {})[load.name] = rounds[0]['dialogue']
@@ -107,8 +108,9 @@ def _rows(quick: bool) -> tuple[str, ...]:
     )
 
 
-def _run(subject: Subject, name: str, load: Load, duration_s: float,
-         separate: bool = False) -> dict[str, Any]:
+def _run(
+    subject: Subject, name: str, load: Load, duration_s: float, separate: bool = False
+) -> dict[str, Any]:
     where = ', tick in a process of its own' if separate else ''
     _say(f'{load.name}: {name}{where}, {duration_s:.0f} s')
     if name == 'two_process':

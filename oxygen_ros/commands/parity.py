@@ -1,4 +1,5 @@
 """`oxygen parity FOLDER...`: a model against the outputs of the implementation it came from."""
+
 from __future__ import annotations
 
 import argparse
@@ -8,11 +9,20 @@ from pathlib import Path
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command line."""
-    parser.add_argument('folders', nargs='+', type=Path, metavar='FOLDER',
-                        help='checkpoint with io.safetensors beside it, or references of '
-                             'preprocessing (doc/models.md)')
-    parser.add_argument('--backend', choices=('sdpa', 'reference', 'both'), default='both',
-                        help='attention backend (default: %(default)s)')
+    parser.add_argument(
+        'folders',
+        nargs='+',
+        type=Path,
+        metavar='FOLDER',
+        help='checkpoint with io.safetensors beside it, or references of '
+        'preprocessing (doc/models.md)',
+    )
+    parser.add_argument(
+        '--backend',
+        choices=('sdpa', 'reference', 'both'),
+        default='both',
+        help='attention backend (default: %(default)s)',
+    )
     parser.add_argument('--device', default='cpu', help='cpu, cuda ... (default: %(default)s)')
 
 
@@ -22,6 +32,7 @@ def run(args: argparse.Namespace) -> int:
 
     from ..models.parity import check_folder
     from ..models.parity_processing import check_processing, is_processing_folder
+
     torch.set_num_threads(1)
     backends = ('reference', 'sdpa') if args.backend == 'both' else (args.backend,)
     rows: list[Sequence[str]] = []
@@ -34,9 +45,17 @@ def run(args: argparse.Namespace) -> int:
         for backend, differences in results:
             for item in differences:
                 failed += not item.is_within
-                rows.append((folder.name, backend, item.quantity, f'{item.value:.1e}',
-                             f'{item.tolerance:.0e}', f'{item.scale:.3g}',
-                             'ok' if item.is_within else 'BEYOND'))
+                rows.append(
+                    (
+                        folder.name,
+                        backend,
+                        item.quantity,
+                        f'{item.value:.1e}',
+                        f'{item.tolerance:.0e}',
+                        f'{item.scale:.3g}',
+                        'ok' if item.is_within else 'BEYOND',
+                    )
+                )
     _print(rows)
     if failed:
         print(f'{failed} of {len(rows)} beyond the tolerance')

@@ -2,6 +2,7 @@
 
 Nothing but pytest is imported before the fixture is used. See doc/replay.md.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
@@ -15,10 +16,16 @@ if TYPE_CHECKING:
 
 
 def run_replay(
-    bag: str | Path, parameters: Mapping[str, object] | None = None, *,
-    questions: Iterable[tuple[float, str]] = (), scene_period: float | None = None,
-    start: float = 0.0, duration: float | None = None, remap: Mapping[str, str] | None = None,
-    golden: str | Path | None = None, tolerance: float = 0.0,
+    bag: str | Path,
+    parameters: Mapping[str, object] | None = None,
+    *,
+    questions: Iterable[tuple[float, str]] = (),
+    scene_period: float | None = None,
+    start: float = 0.0,
+    duration: float | None = None,
+    remap: Mapping[str, str] | None = None,
+    golden: str | Path | None = None,
+    tolerance: float = 0.0,
 ) -> ReplayResult:
     """Play a recording deterministically; times are seconds of the recording.
 
@@ -43,8 +50,14 @@ def run_replay(
     expected = None if golden is None else read_golden(Path(golden))
     with open_bag(bag, remap) as recording:
         layout = discover_cameras(recording)
-        settings = replay_settings(layout, parameters, questions=questions,
-                                   scene_period=scene_period, start=start, duration=duration)
+        settings = replay_settings(
+            layout,
+            parameters,
+            questions=questions,
+            scene_period=scene_period,
+            start=start,
+            duration=duration,
+        )
         result = make_replay(recording, layout, settings).run()
     if expected is not None:
         found = compare(rows_of(result), expected, tolerance)
@@ -55,6 +68,5 @@ def run_replay(
 
 @pytest.fixture
 def oxygen_replay() -> Callable[..., Any]:
-    """Return `run_replay(bag, parameters, ...)`, which plays a recording and returns its outputs.
-    """
+    """Return `run_replay(bag, parameters, ...)`, which plays a recording."""
     return run_replay

@@ -1,4 +1,5 @@
 """A recording against the real node in real time: player and node in processes, over DDS."""
+
 from __future__ import annotations
 
 import argparse
@@ -17,8 +18,12 @@ from .replay_progress import progress_bar
 from .replay_settings import replay_settings
 
 
-def replay_live(args: argparse.Namespace, parameters: Mapping[str, object],
-                questions: Sequence[tuple[float, str]], remap: Mapping[str, str]) -> int:
+def replay_live(
+    args: argparse.Namespace,
+    parameters: Mapping[str, object],
+    questions: Sequence[tuple[float, str]],
+    remap: Mapping[str, str],
+) -> int:
     """Play; return 0, or 1 where the recording is damaged.
 
     :raises OxygenError: the recording cannot be played, or the node does not start.
@@ -43,8 +48,13 @@ def _read_through(bag: Bag, duration_s: float) -> None:
                 progress((message.stamp_ns - bag.start_ns) * 1e-9)
 
 
-def _play(args: argparse.Namespace, layout: BagLayout, parameters: Mapping[str, object],
-          questions: Sequence[tuple[float, str]], remap: Mapping[str, str]) -> Mapping[str, int]:
+def _play(
+    args: argparse.Namespace,
+    layout: BagLayout,
+    parameters: Mapping[str, object],
+    questions: Sequence[tuple[float, str]],
+    remap: Mapping[str, str],
+) -> Mapping[str, int]:
     # Imported after the environment is set: the middleware reads it when it is loaded.
     from ..nodes.clients.node_driver import run_driver
     from ..replay.recorder import OutputRecorder
@@ -59,13 +69,17 @@ def _play(args: argparse.Namespace, layout: BagLayout, parameters: Mapping[str, 
             recorder = stack.enter_context(OutputRecorder(args.record))
         node, player = stack.enter_context(Children()), stack.enter_context(Children())
         progress = stack.enter_context(progress_bar(left_s if duration_s is None else duration_s))
-        node.start('node', 'oxygen_ros.nodes.oxygen_node',
-                   _node_arguments(args, layout, parameters))
+        node.start(
+            'node', 'oxygen_ros.nodes.oxygen_node', _node_arguments(args, layout, parameters)
+        )
 
         def run(driver: ReplayRecorder) -> Mapping[str, int]:
             driver.bring_up(())
-            player.start('player', 'oxygen_ros.nodes.sources.bag_player',
-                         _player_arguments(args, rate, remap))
+            player.start(
+                'player',
+                'oxygen_ros.nodes.sources.bag_player',
+                _player_arguments(args, rate, remap),
+            )
             driver.wait_for_images(layout.cameras, lambda: _is_playing(player))
             driver.play(lambda: _is_playing(player), duration_s, progress)
             driver.take_down()
@@ -92,8 +106,9 @@ def _isolate() -> None:
         print(f'ROS_DOMAIN_ID={os.environ["ROS_DOMAIN_ID"]}', file=sys.stderr, flush=True)
 
 
-def _node_arguments(args: argparse.Namespace, layout: BagLayout,
-                    parameters: Mapping[str, object]) -> list[str]:
+def _node_arguments(
+    args: argparse.Namespace, layout: BagLayout, parameters: Mapping[str, object]
+) -> list[str]:
     values: dict[str, Any] = {'cameras': list(layout.cameras)}
     if layout.joint_names:
         values['joints'] = list(layout.joint_names)
@@ -104,10 +119,16 @@ def _node_arguments(args: argparse.Namespace, layout: BagLayout,
     return _ros_arguments({**values, **parameters, 'autostart': False})
 
 
-def _player_arguments(args: argparse.Namespace, rate: float,
-                      remap: Mapping[str, str]) -> list[str]:
-    values = {'bag': str(args.bag.resolve()), 'rate': rate, 'loop': args.loop,
-              'start_offset': args.start, 'clock_hz': args.clock or 0.0}
+def _player_arguments(
+    args: argparse.Namespace, rate: float, remap: Mapping[str, str]
+) -> list[str]:
+    values = {
+        'bag': str(args.bag.resolve()),
+        'rate': rate,
+        'loop': args.loop,
+        'start_offset': args.start,
+        'clock_hz': args.clock or 0.0,
+    }
     if remap:
         values['remap'] = [f'{recorded}:={new}' for recorded, new in remap.items()]
     return _ros_arguments(values)

@@ -1,4 +1,5 @@
 """The client of a replay in real time: brings the node up, asks, and records what it publishes."""
+
 from __future__ import annotations
 
 from collections import Counter
@@ -22,8 +23,12 @@ _LATCHED = DurabilityPolicy.TRANSIENT_LOCAL
 _TOPICS: tuple[tuple[str, Any, str, QoSProfile], ...] = (
     ('target', Target, 'oxygen_ros/msg/Target', QoSProfile(depth=100)),
     ('action_chunk', ActionChunk, 'oxygen_ros/msg/ActionChunk', QoSProfile(depth=100)),
-    ('scene_graph', SceneGraph, 'oxygen_ros/msg/SceneGraph',
-     QoSProfile(depth=10, durability=_LATCHED)),
+    (
+        'scene_graph',
+        SceneGraph,
+        'oxygen_ros/msg/SceneGraph',
+        QoSProfile(depth=10, durability=_LATCHED),
+    ),
     ('utterance', String, 'std_msgs/msg/String', QoSProfile(depth=10)),
     ('latency', LatencyReport, 'oxygen_ros/msg/LatencyReport', QoSProfile(depth=10)),
 )
@@ -37,8 +42,12 @@ class ReplayRecorder(NodeDriver):
     :param recorder: None: only count.
     """
 
-    def __init__(self, check: Callable[[], None], questions: Sequence[tuple[float, str]],
-                 recorder: OutputRecorder | None) -> None:
+    def __init__(
+        self,
+        check: Callable[[], None],
+        questions: Sequence[tuple[float, str]],
+        recorder: OutputRecorder | None,
+    ) -> None:
         super().__init__('oxygen_replay', check)
         self.counts: Counter[str] = Counter()
         self._questions = sorted(questions)
@@ -52,11 +61,17 @@ class ReplayRecorder(NodeDriver):
 
     def wait_for_images(self, cameras: Sequence[str], is_playing: Callable[[], bool]) -> None:
         """Spin until the player is there, or has come to its end already."""
-        self.wait(lambda: all(map(self.is_published, cameras)) or not is_playing(),
-                  'the recording to be played')
+        self.wait(
+            lambda: all(map(self.is_published, cameras)) or not is_playing(),
+            'the recording to be played',
+        )
 
-    def play(self, is_playing: Callable[[], bool], duration_s: float | None,
-             progress: Callable[[float], None]) -> None:
+    def play(
+        self,
+        is_playing: Callable[[], bool],
+        duration_s: float | None,
+        progress: Callable[[float], None],
+    ) -> None:
         """Ask and record until the recording or the duration ends.
 
         :param progress: told the seconds that have passed.

@@ -1,4 +1,5 @@
 """Settings of a replay from a recording's layout and the node's parameters."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
@@ -37,9 +38,13 @@ def parse_setting(text: str) -> tuple[str, object]:
 
 
 def replay_settings(
-    layout: BagLayout, parameters: Mapping[str, object] | None = None, *,
-    questions: Iterable[tuple[float, str]] = (), scene_period: float | None = None,
-    start: float = 0.0, duration: float | None = None,
+    layout: BagLayout,
+    parameters: Mapping[str, object] | None = None,
+    *,
+    questions: Iterable[tuple[float, str]] = (),
+    scene_period: float | None = None,
+    start: float = 0.0,
+    duration: float | None = None,
 ) -> ReplaySettings:
     """Return the settings of a deterministic replay; times are seconds.
 
@@ -51,8 +56,13 @@ def replay_settings(
     :raises ParameterError: a parameter is unknown, or its value cannot be used.
     """
     values: dict[str, Value] = {spec.name: spec.default for spec in PARAMETERS}
-    values.update({'cameras': list(layout.cameras) or [''], 'engine.deterministic': True,
-                   'model.device': 'cpu'})
+    values.update(
+        {
+            'cameras': list(layout.cameras) or [''],
+            'engine.deterministic': True,
+            'model.device': 'cpu',
+        }
+    )
     if layout.joint_names:
         values['joints'] = list(layout.joint_names)
     for name, value in (parameters or {}).items():
@@ -61,14 +71,23 @@ def replay_settings(
     memory = node.memory
     try:
         return ReplaySettings(
-            joints=node.joints, runtime=node.runtime,
-            scene=SceneSettings(memory.period_s if scene_period is None else scene_period,
-                                memory.prompt, memory.scene_format, memory.rules),
-            model_name=node.model_name, model_options=node.model_options,
+            joints=node.joints,
+            runtime=node.runtime,
+            scene=SceneSettings(
+                memory.period_s if scene_period is None else scene_period,
+                memory.prompt,
+                memory.scene_format,
+                memory.rules,
+            ),
+            model_name=node.model_name,
+            model_options=node.model_options,
             max_answer_tokens=node.dialogue.max_tokens,
-            ingest=node.ingest, num_threads=node.num_threads,
+            ingest=node.ingest,
+            num_threads=node.num_threads,
             questions=tuple(Question(time_s, text) for time_s, text in questions),
-            start_s=start, duration_s=duration)
+            start_s=start,
+            duration_s=duration,
+        )
     except ValueError as error:
         raise ParameterError(str(error)) from error
 
@@ -91,8 +110,10 @@ def make_replay(bag: Bag, layout: BagLayout, settings: ReplaySettings) -> Replay
 def _checked(name: str, value: object) -> Value:
     spec = SPECS.get(name)
     if spec is None:
-        raise ParameterError(f'{name}: expected the name of a parameter, got an unknown one '
-                             '(config/oxygen.yaml lists them all)')
+        raise ParameterError(
+            f'{name}: expected the name of a parameter, got an unknown one '
+            '(config/oxygen.yaml lists them all)'
+        )
     converted = _converted(spec, value)
     problem = spec.problem(converted)
     if problem:

@@ -1,4 +1,5 @@
 """Control: from action chunks to one bounded target per tick. numpy only; no ROS, no threads."""
+
 from . import hold_reasons
 from .action_space import ActionSpace, parse_action_spaces
 from .arming import Arming, ArmReply, ArmState, ArmView
@@ -14,9 +15,33 @@ from .tick import ControlTick, Decision
 from .tick_config import TickConfig
 
 __all__ = [
-    'ActionSpace', 'ActuationMode', 'ArmReply', 'ArmState', 'ArmView', 'Arming', 'Cadence',
-    'ChunkBuffer', 'ChunkCounts', 'Clock', 'ControlTick', 'Decision', 'JointLimits', 'Limiter',
-    'RealtimeItem', 'RealtimeReport', 'RealtimeSettings', 'Sample', 'SteadyClock', 'TickConfig',
-    'TickFigures', 'TickStatistics', 'VirtualClock', 'apply_to_process', 'apply_to_thread',
-    'hold_reasons', 'limits_of_description', 'parse_action_spaces', 'release_process',
+    'ActionSpace',
+    'ActuationMode',
+    'ArmReply',
+    'ArmState',
+    'ArmView',
+    'Arming',
+    'Cadence',
+    'ChunkBuffer',
+    'ChunkCounts',
+    'Clock',
+    'ControlTick',
+    'Decision',
+    'JointLimits',
+    'Limiter',
+    'RealtimeItem',
+    'RealtimeReport',
+    'RealtimeSettings',
+    'Sample',
+    'SteadyClock',
+    'TickConfig',
+    'TickFigures',
+    'TickStatistics',
+    'VirtualClock',
+    'apply_to_process',
+    'apply_to_thread',
+    'hold_reasons',
+    'limits_of_description',
+    'parse_action_spaces',
+    'release_process',
 ]

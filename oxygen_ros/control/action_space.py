@@ -1,4 +1,5 @@
 """What the numbers of a chunk mean, and what is sent to the actuators for them."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -29,9 +30,9 @@ class ActionSpace(str, Enum):
 _REFUSED = {
     'joint_effort': 'an arm cannot be held by effort alone, zero effort drops it',
     'end_effector_pose': 'joints are what is limited, ramped and held; put a node that knows the '
-                         "arm's kinematics between the policy and this one",
+    "arm's kinematics between the policy and this one",
     'end_effector_twist': 'joints are what is limited, ramped and held; put a node that knows the '
-                          "arm's kinematics between the policy and this one",
+    "arm's kinematics between the policy and this one",
 }
 
 
@@ -49,11 +50,13 @@ def parse_action_space(name: str) -> ActionSpace:
         reason = _REFUSED.get(name, '')
         raise ValueError(
             f'action space: expected {", ".join(space.value for space in ActionSpace)}, '
-            f'got {name}{": " if reason else ""}{reason}') from None
+            f'got {name}{": " if reason else ""}{reason}'
+        ) from None
 
 
 def parse_action_spaces(
-    names: Sequence[str], num_joints: int,
+    names: Sequence[str],
+    num_joints: int,
 ) -> tuple[ActuationMode, tuple[bool, ...]]:
     """
     Read the spaces of all joints, such as changes for an arm and a position for its gripper.
@@ -64,12 +67,15 @@ def parse_action_spaces(
     :raises ValueError: their number is wrong, one is refused, or some are sent as velocities only
     """
     if len(names) not in (1, num_joints):
-        raise ValueError(f'action space: expected 1 or {num_joints} values, one for each of the '
-                         f'joints, got {len(names)}')
+        raise ValueError(
+            f'action space: expected 1 or {num_joints} values, one for each of the '
+            f'joints, got {len(names)}'
+        )
     spaces = [parse_action_space(name) for name in names] * (num_joints if len(names) == 1 else 1)
     modes = {space.mode for space in spaces}
     if len(modes) > 1:
-        raise ValueError('action space: expected joint_velocity for all joints or for none, '
-                         f'got {list(names)}')
+        raise ValueError(
+            f'action space: expected joint_velocity for all joints or for none, got {list(names)}'
+        )
     deltas = tuple(space.is_delta for space in spaces)
     return modes.pop(), deltas if any(deltas) else ()

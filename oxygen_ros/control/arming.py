@@ -1,4 +1,5 @@
 """Who drives the robot: the state machine behind enable, hold, stop and takeover."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -99,8 +100,7 @@ class Arming:
             return ArmReply(False, 'disarmed: nothing to hold')
         if state is not ArmState.HOLDING:
             # From takeover the last target of ours is old: hold where the operator left it.
-            self._enter(ArmState.HOLDING, 'hold', sending=True,
-                        restart=state is ArmState.TAKEOVER)
+            self._enter(ArmState.HOLDING, 'hold', sending=True, restart=state is ArmState.TAKEOVER)
         return ArmReply(True, 'holding')
 
     def stop(self) -> ArmReply:

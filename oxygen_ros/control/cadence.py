@@ -1,4 +1,5 @@
 """Absolute deadlines of a periodic loop: late ones are counted and skipped, never made up for."""
+
 from __future__ import annotations
 
 
@@ -26,7 +27,8 @@ class Cadence:
             max_lateness_ns = period_ns // 2
         if not 0 <= max_lateness_ns < period_ns:
             raise ValueError(
-                f'max_lateness_ns: expected 0 to below {period_ns}, got {max_lateness_ns}')
+                f'max_lateness_ns: expected 0 to below {period_ns}, got {max_lateness_ns}'
+            )
         self.period_ns = period_ns
         self.max_lateness_ns = max_lateness_ns
         self.tick = 0

@@ -1,4 +1,5 @@
 """The chunk buffer: action chunks in, "the target at time t" out, indexed by time alone."""
+
 from __future__ import annotations
 
 from collections import deque
@@ -51,8 +52,13 @@ class ChunkBuffer:
     """
 
     def __init__(
-        self, num_joints: int, period_ns: int = 20 * NS_PER_MS, blend_ns: int = 100 * NS_PER_MS,
-        max_lead_ns: int = NS_PER_S, *, deltas: tuple[bool, ...] = (),
+        self,
+        num_joints: int,
+        period_ns: int = 20 * NS_PER_MS,
+        blend_ns: int = 100 * NS_PER_MS,
+        max_lead_ns: int = NS_PER_S,
+        *,
+        deltas: tuple[bool, ...] = (),
     ) -> None:
         """
         Make an empty buffer at epoch 0.
@@ -65,8 +71,12 @@ class ChunkBuffer:
             is the change over one period; empty: none
         :raises ValueError: names the value, what was expected and what came
         """
-        for name, value, least in (('num_joints', num_joints, 1), ('period_ns', period_ns, 1),
-                                   ('blend_ns', blend_ns, 0), ('max_lead_ns', max_lead_ns, 0)):
+        for name, value, least in (
+            ('num_joints', num_joints, 1),
+            ('period_ns', period_ns, 1),
+            ('blend_ns', blend_ns, 0),
+            ('max_lead_ns', max_lead_ns, 0),
+        ):
             if value < least:
                 raise ValueError(f'{name}: expected at least {least}, got {value}')
         self.num_joints = num_joints
@@ -98,8 +108,10 @@ class ChunkBuffer:
         :param chunk: any chunk: late, old, broken ones are dropped or refused by the next tick
         """
         self._pending.append(
-            DeltaSeam.of_deltas(chunk, self._deltas, self._period_ns) if self._deltas
-            else Seam.of(chunk, self.num_joints))
+            DeltaSeam.of_deltas(chunk, self._deltas, self._period_ns)
+            if self._deltas
+            else Seam.of(chunk, self.num_joints)
+        )
 
     def reset(self, epoch: int | None = None) -> int:
         """
@@ -133,8 +145,13 @@ class ChunkBuffer:
             return self._faulty(newest, hold_reasons.REFUSED_TIMING)
         if len(self._seams) > 1:
             return self._blend(t_ns)
-        return Sample(newest.values_at(t_ns), (newest.chunk_id,), (newest.observation_id,), (1.0,),
-                      newest.observation_steady_ns)
+        return Sample(
+            newest.values_at(t_ns),
+            (newest.chunk_id,),
+            (newest.observation_id,),
+            (1.0,),
+            newest.observation_steady_ns,
+        )
 
     def _blend(self, t_ns: int) -> Sample:
         chunks: list[Seam] = []
@@ -154,15 +171,18 @@ class ChunkBuffer:
         for seam in reversed(chunks[:-1]):
             values = mix(values, seam.values_at(t_ns), seam.weight_at(t_ns))
         return Sample(
-            values, tuple([seam.chunk_id for seam in chunks]),
-            tuple([seam.observation_id for seam in chunks]), tuple(weights),
-            chunks[0].observation_steady_ns)
+            values,
+            tuple([seam.chunk_id for seam in chunks]),
+            tuple([seam.observation_id for seam in chunks]),
+            tuple(weights),
+            chunks[0].observation_steady_ns,
+        )
 
     @staticmethod
     def _faulty(seam: Seam, fault: str) -> Sample:
         return Sample(
-            [], (seam.chunk_id,), (seam.observation_id,), (1.0,),
-            seam.observation_steady_ns, fault)
+            [], (seam.chunk_id,), (seam.observation_id,), (1.0,), seam.observation_steady_ns, fault
+        )
 
     def _take(self, t_ns: int) -> None:
         """Sort out what has come since the last tick; at most one chunk becomes the newest."""
@@ -177,8 +197,11 @@ class ChunkBuffer:
             epoch = reset[0] if newest is None else max(reset[0], newest.epoch)
             if seam.epoch < epoch:
                 self.counts.old_epoch += 1
-            elif (newest is not None and seam.epoch == newest.epoch
-                  and seam.pass_started_ns < newest.pass_started_ns):
+            elif (
+                newest is not None
+                and seam.epoch == newest.epoch
+                and seam.pass_started_ns < newest.pass_started_ns
+            ):
                 self.counts.out_of_order += 1
             elif not seam.fault and seam.end_ns < t_ns:
                 self.counts.late += 1
@@ -194,8 +217,10 @@ class ChunkBuffer:
         # A chunk fades out past its end at its last step, if that was played a moment ago; from
         # a chunk of another epoch, or a broken one, nothing is taken over.
         self._seams = [
-            old for old in self._seams[1 - MAX_LIVE_CHUNKS:]
-            if not old.fault and old.epoch == seam.epoch and old.end_ns + self._blend_ns >= t_ns]
+            old
+            for old in self._seams[1 - MAX_LIVE_CHUNKS :]
+            if not old.fault and old.epoch == seam.epoch and old.end_ns + self._blend_ns >= t_ns
+        ]
         window_ns = min(self._blend_ns, t_ns - self._seam_ns) if self._seams else 0
         # A chunk that begins in the future is faded in so that it is played fully from step 0.
         seam.fade_in(max(t_ns - self._period_ns, seam.start_ns - window_ns), window_ns)

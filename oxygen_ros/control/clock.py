@@ -1,4 +1,5 @@
 """Steady clocks: the machine's own, and one that a test or a replay moves by hand."""
+
 from __future__ import annotations
 
 import time

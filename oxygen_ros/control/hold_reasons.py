@@ -1,4 +1,5 @@
 """Names of the reasons for which a tick holds: stable, for messages, diagnostics and tests."""
+
 from __future__ import annotations
 
 from typing import Final

@@ -1,4 +1,5 @@
 """Per-joint limits, and the limiter that no target leaves the tick without passing."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -40,8 +41,13 @@ class JointLimits:
 
     @classmethod
     def create(
-        cls, num_joints: int, *, min_position: LimitValue = None, max_position: LimitValue = None,
-        max_velocity: LimitValue = None, max_step: LimitValue = None,
+        cls,
+        num_joints: int,
+        *,
+        min_position: LimitValue = None,
+        max_position: LimitValue = None,
+        max_velocity: LimitValue = None,
+        max_step: LimitValue = None,
         max_tracking_error: LimitValue = None,
     ) -> JointLimits:
         """
@@ -63,7 +69,8 @@ class JointLimits:
             _complete('max_position', max_position, num_joints, np.inf),
             _complete('max_velocity', max_velocity, num_joints, np.inf),
             _complete('max_step', max_step, num_joints, np.inf),
-            _complete('max_tracking_error', max_tracking_error, num_joints, np.inf))
+            _complete('max_tracking_error', max_tracking_error, num_joints, np.inf),
+        )
         for name in ('max_velocity', 'max_step', 'max_tracking_error'):
             values = getattr(limits, name)
             if (values <= 0.0).any():
@@ -71,7 +78,8 @@ class JointLimits:
         if (limits.min_position > limits.max_position).any():
             raise ValueError(
                 f'min_position: expected at most max_position {limits.max_position.tolist()}, '
-                f'got {limits.min_position.tolist()}')
+                f'got {limits.min_position.tolist()}'
+            )
         return limits
 
     @property
@@ -91,12 +99,17 @@ class JointLimits:
         high = np.minimum(self.max_position, other.max_position)
         if (low > high).any():
             joint = int(np.argmax(low > high))
-            raise ValueError(f'min_position: expected at most {high[joint]:g} for joint {joint}, '
-                             f'as the robot describes itself, got {low[joint]:g}')
+            raise ValueError(
+                f'min_position: expected at most {high[joint]:g} for joint {joint}, '
+                f'as the robot describes itself, got {low[joint]:g}'
+            )
         return JointLimits(
-            low, high, np.minimum(self.max_velocity, other.max_velocity),
+            low,
+            high,
+            np.minimum(self.max_velocity, other.max_velocity),
             np.minimum(self.max_step, other.max_step),
-            np.minimum(self.max_tracking_error, other.max_tracking_error))
+            np.minimum(self.max_tracking_error, other.max_tracking_error),
+        )
 
     def step_bound(self, mode: ActuationMode, period_s: float) -> Float64Array:
         """
@@ -149,7 +162,11 @@ class Limiter:
         self._max_tracking_error: list[float] = limits.max_tracking_error.tolist()
 
     def apply(
-        self, target: list[float], previous: list[float] | None, measured: list[float] | None, *,
+        self,
+        target: list[float],
+        previous: list[float] | None,
+        measured: list[float] | None,
+        *,
         check_tracking: bool = True,
     ) -> tuple[list[float] | None, str]:
         """
@@ -170,36 +187,52 @@ class Limiter:
             if previous is not None:
                 values = self._bound_step(values, previous)
             return values if measured is None else self._keep_inside(values, measured), ''
-        if (check_tracking and previous is not None and measured is not None
-                and self._lags(previous, measured)):
+        if (
+            check_tracking
+            and previous is not None
+            and measured is not None
+            and self._lags(previous, measured)
+        ):
             return None, hold_reasons.TRACKING_ERROR
         values = _clamp(target, self._min_position, self._max_position)
         return values if previous is None else self._bound_step(values, previous), ''
 
     def _lags(self, previous: list[float], measured: list[float]) -> bool:
-        return any([
-            not -bound <= before - now <= bound
-            for before, now, bound in zip(previous, measured, self._max_tracking_error)])
+        return any(
+            [
+                not -bound <= before - now <= bound
+                for before, now, bound in zip(previous, measured, self._max_tracking_error)
+            ]
+        )
 
     def _bound_step(self, values: list[float], previous: list[float]) -> list[float]:
         return [
-            before + step if value - before > step
-            else before - step if before - value > step
+            before + step
+            if value - before > step
+            else before - step
+            if before - value > step
             else value
-            for value, before, step in zip(values, previous, self._max_step)]
+            for value, before, step in zip(values, previous, self._max_step)
+        ]
 
     def _keep_inside(self, values: list[float], measured: list[float]) -> list[float]:
         # No tick may carry a joint out of its limits; coming to rest there may take a larger
         # step than max_step, as the end stop is the harder limit.
         return _clamp(
             values,
-            [min(low - now, 0.0) / self.period_s
-             for low, now in zip(self._min_position, measured)],
-            [max(high - now, 0.0) / self.period_s
-             for high, now in zip(self._max_position, measured)])
+            [
+                min(low - now, 0.0) / self.period_s
+                for low, now in zip(self._min_position, measured)
+            ],
+            [
+                max(high - now, 0.0) / self.period_s
+                for high, now in zip(self._max_position, measured)
+            ],
+        )
 
 
 def _clamp(values: list[float], low: list[float], high: list[float]) -> list[float]:
     return [
         least if value < least else most if value > most else value
-        for value, least, most in zip(values, low, high)]
+        for value, least, most in zip(values, low, high)
+    ]

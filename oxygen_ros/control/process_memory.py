@@ -1,4 +1,5 @@
 """Memory of the process: kept where it is, asked for and reported."""
+
 from __future__ import annotations
 
 import ctypes
@@ -23,9 +24,13 @@ def lock_memory() -> RealtimeItem:
             raise OSError(code, os.strerror(code))
     except (AttributeError, OSError) as error:
         return RealtimeItem(
-            'lock_memory', 'true', False, str(error),
+            'lock_memory',
+            'true',
+            False,
+            str(error),
             'permit it with "@realtime - memlock unlimited" in /etc/security/limits.conf, '
-            'LimitMEMLOCK=infinity in a systemd unit, or --ulimit memlock=-1 for a container')
+            'LimitMEMLOCK=infinity in a systemd unit, or --ulimit memlock=-1 for a container',
+        )
     return RealtimeItem('lock_memory', 'true', True)
 
 
@@ -36,10 +41,17 @@ def keep_heap() -> RealtimeItem:
     """
     try:
         libc = ctypes.CDLL(None)
-        if not (libc.mallopt(_M_MMAP_THRESHOLD, _KEPT_BLOCK_BYTES)
-                and libc.mallopt(_M_TRIM_THRESHOLD, _KEPT_HEAP_BYTES)):
+        if not (
+            libc.mallopt(_M_MMAP_THRESHOLD, _KEPT_BLOCK_BYTES)
+            and libc.mallopt(_M_TRIM_THRESHOLD, _KEPT_HEAP_BYTES)
+        ):
             raise OSError('mallopt refused it')
     except (AttributeError, OSError) as error:
-        return RealtimeItem('keep_heap', 'true', False, str(error),
-                            'it needs glibc; without it images cost more time')
+        return RealtimeItem(
+            'keep_heap',
+            'true',
+            False,
+            str(error),
+            'it needs glibc; without it images cost more time',
+        )
     return RealtimeItem('keep_heap', 'true', True)

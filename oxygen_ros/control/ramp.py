@@ -1,4 +1,5 @@
 """A soft start: from where the robot is to where the chunk wants it."""
+
 from __future__ import annotations
 
 from .seam import mix

@@ -1,4 +1,5 @@
 """Real-time settings of the process and of the tick's thread, each in force or refused."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -32,15 +33,16 @@ class RealtimeSettings:
     def __post_init__(self) -> None:
         if not 0.0 < self.switch_interval_s <= 1.0:
             raise ValueError(
-                f'switch_interval_s: expected above 0 and at most 1, '
-                f'got {self.switch_interval_s}')
+                f'switch_interval_s: expected above 0 and at most 1, got {self.switch_interval_s}'
+            )
         if not 0 <= self.fifo_priority <= 99:
             raise ValueError(f'fifo_priority: expected 0 to 99, got {self.fifo_priority}')
         if not 0 <= self.process_priority <= max(0, self.fifo_priority - 1):
             # Or the tick would wait for the rest of its process.
             raise ValueError(
                 f'process_priority: expected 0, or below fifo_priority ({self.fifo_priority}), '
-                f'got {self.process_priority}')
+                f'got {self.process_priority}'
+            )
         if any(cpu < 0 for cpu in self.cpus):
             raise ValueError(f'cpus: expected numbers of cores, got {self.cpus}')
 

@@ -1,4 +1,5 @@
 """What came of each real-time setting that was asked for."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -1,4 +1,5 @@
 """The joints' limits from a URDF, the form in which robots describe themselves."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -22,8 +23,9 @@ def limits_of_description(text: str, joints: Sequence[str]) -> JointLimits:
     :raises ValueError: names the joint, what was expected and what came
     """
     if len(text) > MAX_CHARACTERS:
-        raise ValueError(f'robot_description: expected at most {MAX_CHARACTERS} characters, '
-                         f'got {len(text)}')
+        raise ValueError(
+            f'robot_description: expected at most {MAX_CHARACTERS} characters, got {len(text)}'
+        )
     if '<!DOCTYPE' in text or '<!ENTITY' in text:
         raise ValueError('robot_description: expected a URDF, got one with a document type')
     try:
@@ -34,8 +36,11 @@ def limits_of_description(text: str, joints: Sequence[str]) -> JointLimits:
     found = {joint.get('name'): joint for joint in root.findall('joint')}
     rows = [_joint_limits(name, found.get(name)) for name in joints]
     return JointLimits.create(
-        len(joints), min_position=[row[0] for row in rows],
-        max_position=[row[1] for row in rows], max_velocity=[row[2] for row in rows])
+        len(joints),
+        min_position=[row[0] for row in rows],
+        max_position=[row[1] for row in rows],
+        max_velocity=[row[2] for row in rows],
+    )
 
 
 def _joint_limits(name: str, joint: ElementTree.Element | None) -> tuple[float, float, float]:
@@ -43,8 +48,10 @@ def _joint_limits(name: str, joint: ElementTree.Element | None) -> tuple[float, 
         raise ValueError(f'robot_description: expected a joint {name}, got none')
     kind = joint.get('type')
     if kind not in _MOVABLE:
-        raise ValueError(f'robot_description: joint {name}: expected one that is '
-                         f'{", ".join(_MOVABLE)}, got {kind}')
+        raise ValueError(
+            f'robot_description: joint {name}: expected one that is '
+            f'{", ".join(_MOVABLE)}, got {kind}'
+        )
     limit = joint.find('limit')
     if limit is None:
         if kind == 'continuous':
@@ -53,7 +60,8 @@ def _joint_limits(name: str, joint: ElementTree.Element | None) -> tuple[float, 
     velocity = _number(name, limit, 'velocity', math.inf)
     if velocity <= 0.0:
         raise ValueError(
-            f'robot_description: joint {name}: expected a velocity above 0, got {velocity:g}')
+            f'robot_description: joint {name}: expected a velocity above 0, got {velocity:g}'
+        )
     if kind == 'continuous':
         return -math.inf, math.inf, velocity
     low, high = _number(name, limit, 'lower', 0.0), _number(name, limit, 'upper', 0.0)
@@ -62,8 +70,10 @@ def _joint_limits(name: str, joint: ElementTree.Element | None) -> tuple[float, 
         low = max(low, _number(name, soft, 'soft_lower_limit', low))
         high = min(high, _number(name, soft, 'soft_upper_limit', high))
     if not low < high:
-        raise ValueError(f'robot_description: joint {name}: expected a lower limit below the '
-                         f'upper one, got {low:g} and {high:g}')
+        raise ValueError(
+            f'robot_description: joint {name}: expected a lower limit below the '
+            f'upper one, got {low:g} and {high:g}'
+        )
     return low, high, velocity
 
 
@@ -77,5 +87,6 @@ def _number(name: str, element: ElementTree.Element, attribute: str, default: fl
         value = math.nan
     if not math.isfinite(value):
         raise ValueError(
-            f'robot_description: joint {name}: expected a number as {attribute}, got {text!r}')
+            f'robot_description: joint {name}: expected a number as {attribute}, got {text!r}'
+        )
     return value

@@ -1,4 +1,5 @@
 """One chunk in the buffer: its values over time, and how far it has been faded in."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -21,8 +22,19 @@ class Seam:
     """
 
     __slots__ = (
-        'chunk_id', 'observation_id', 'observation_steady_ns', 'epoch', 'pass_started_ns',
-        'start_ns', 'end_ns', 'fault', '_rows', '_step_ns', '_fade_start_ns', '_fade_ns')
+        'chunk_id',
+        'observation_id',
+        'observation_steady_ns',
+        'epoch',
+        'pass_started_ns',
+        'start_ns',
+        'end_ns',
+        'fault',
+        '_rows',
+        '_step_ns',
+        '_fade_start_ns',
+        '_fade_ns',
+    )
 
     def __init__(self, chunk: ActionChunk, rows: list[list[float]], fault: str) -> None:
         """

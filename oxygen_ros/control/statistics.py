@@ -1,4 +1,5 @@
 """Figures of the tick: cheap to record, computed only when asked for."""
+
 from __future__ import annotations
 
 from collections import Counter
@@ -58,7 +59,8 @@ class TickStatistics:
         """
         if max_observation_age_ns <= 0:
             raise ValueError(
-                f'max_observation_age_ns: expected above 0, got {max_observation_age_ns}')
+                f'max_observation_age_ns: expected above 0, got {max_observation_age_ns}'
+            )
         if capacity <= 0:
             raise ValueError(f'capacity: expected above 0, got {capacity}')
         self.max_observation_age_ns = max_observation_age_ns
@@ -81,7 +83,12 @@ class TickStatistics:
         self._hold_reasons: Counter[str] = Counter()
 
     def record(
-        self, tick: int, lateness_ns: int, *, hold_reason: str = '', armed: bool = True,
+        self,
+        tick: int,
+        lateness_ns: int,
+        *,
+        hold_reason: str = '',
+        armed: bool = True,
         observation_age_ns: int | None = None,
     ) -> bool:
         """
@@ -96,8 +103,11 @@ class TickStatistics:
         """
         fresh = not hold_reason
         on_time = (
-            fresh and lateness_ns <= ON_TIME_NS and observation_age_ns is not None
-            and observation_age_ns <= self.max_observation_age_ns)
+            fresh
+            and lateness_ns <= ON_TIME_NS
+            and observation_age_ns is not None
+            and observation_age_ns <= self.max_observation_age_ns
+        )
         held = armed and not fresh
         skipped = max(tick - self._next_tick, 0)
         self._next_tick = tick + 1
@@ -105,8 +115,8 @@ class TickStatistics:
         lateness_ms = lateness_ns / NS_PER_MS
         self._lateness_ms[index] = lateness_ms
         self._age_ms[index] = (
-            observation_age_ns / NS_PER_MS if fresh and observation_age_ns is not None
-            else np.nan)
+            observation_age_ns / NS_PER_MS if fresh and observation_age_ns is not None else np.nan
+        )
         self._flags[index] = on_time + 2 * held
         self._skipped[index] = skipped
         if held:
@@ -127,8 +137,13 @@ class TickStatistics:
         """Return the figures since activation."""
         ticks = self._ticks
         figures = self._figures(
-            min(ticks, self._capacity), ticks, self._held, self._overruns, self._on_time,
-            self._worst_ms)
+            min(ticks, self._capacity),
+            ticks,
+            self._held,
+            self._overruns,
+            self._on_time,
+            self._worst_ms,
+        )
         return figures
 
     def window(self, num_ticks: int) -> TickFigures:
@@ -143,15 +158,26 @@ class TickStatistics:
         flags = self._flags[rows]
         worst_ms = float(self._lateness_ms[rows].max()) if num_ticks else 0.0
         return self._figures(
-            num_ticks, num_ticks, int(np.count_nonzero(flags & 2)),
-            int(self._skipped[rows].sum()), int(np.count_nonzero(flags & 1)), worst_ms)
+            num_ticks,
+            num_ticks,
+            int(np.count_nonzero(flags & 2)),
+            int(self._skipped[rows].sum()),
+            int(np.count_nonzero(flags & 1)),
+            worst_ms,
+        )
 
     def _newest(self, num_ticks: int) -> NDArray[np.int64]:
         end = self._ticks
         return np.arange(end - num_ticks, end) % self._capacity
 
     def _figures(
-        self, num_rows: int, ticks: int, held: int, overruns: int, on_time: int, worst_ms: float,
+        self,
+        num_rows: int,
+        ticks: int,
+        held: int,
+        overruns: int,
+        on_time: int,
+        worst_ms: float,
     ) -> TickFigures:
         nan = float('nan')
         due = ticks + overruns
@@ -162,14 +188,20 @@ class TickStatistics:
         p50_ms, p99_ms = _percentiles(lateness_ms)
         age_p50_ms, age_p99_ms = _percentiles(age_ms)
         return TickFigures(
-            ticks=ticks, held=held, overruns=overruns, on_time=on_time,
+            ticks=ticks,
+            held=held,
+            overruns=overruns,
+            on_time=on_time,
             on_time_ratio=on_time / due if due else nan,
             lateness_mean_ms=float(lateness_ms.mean()) if num_rows else nan,
             lateness_sd_ms=float(lateness_ms.std()) if num_rows else nan,
-            lateness_p50_ms=p50_ms, lateness_p99_ms=p99_ms,
+            lateness_p50_ms=p50_ms,
+            lateness_p99_ms=p99_ms,
             lateness_max_ms=worst_ms if num_rows else nan,
-            observation_age_p50_ms=age_p50_ms, observation_age_p99_ms=age_p99_ms,
-            hold_reasons=dict(self._hold_reasons))
+            observation_age_p50_ms=age_p50_ms,
+            observation_age_p99_ms=age_p99_ms,
+            hold_reasons=dict(self._hold_reasons),
+        )
 
 
 def _percentiles(values: Float64Array) -> tuple[float, float]:

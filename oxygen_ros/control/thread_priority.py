@@ -1,4 +1,5 @@
 """Priorities and cores of threads, asked for and reported."""
+
 from __future__ import annotations
 
 import contextlib
@@ -25,8 +26,10 @@ def lower_process(priority: int) -> None:
     """Give the threads that `raise_process` raised their ordinary scheduler back."""
     for thread in _threads():
         with contextlib.suppress(OSError):
-            if (os.sched_getscheduler(thread) == os.SCHED_RR
-                    and os.sched_getparam(thread).sched_priority == priority):
+            if (
+                os.sched_getscheduler(thread) == os.SCHED_RR
+                and os.sched_getparam(thread).sched_priority == priority
+            ):
                 os.sched_setscheduler(thread, os.SCHED_OTHER, os.sched_param(0))
 
 
@@ -48,22 +51,34 @@ def use_cpus(cpus: tuple[int, ...]) -> RealtimeItem:
         given = os.sched_getaffinity(0)
     except (AttributeError, OSError) as error:
         return RealtimeItem(
-            'cpus', value, False, str(error),
+            'cpus',
+            value,
+            False,
+            str(error),
             f'this machine has cores 0 to {(os.cpu_count() or 1) - 1}; name cores that the '
-            f'process may use (taskset -p, cpuset of the container)')
+            f'process may use (taskset -p, cpuset of the container)',
+        )
     if given != set(cpus):
         # The kernel drops cores that it does not offer, without an error.
         return RealtimeItem(
-            'cpus', value, False, f'the kernel allows only {sorted(given)}',
-            'name cores that the process may use (taskset -p, cpuset of the container)')
+            'cpus',
+            value,
+            False,
+            f'the kernel allows only {sorted(given)}',
+            'name cores that the process may use (taskset -p, cpuset of the container)',
+        )
     return RealtimeItem('cpus', value, True)
 
 
 def _refused_priority(name: str, priority: int, error: Exception) -> RealtimeItem:
     return RealtimeItem(
-        name, str(priority), False, str(error),
+        name,
+        str(priority),
+        False,
+        str(error),
         f'permit it with "@realtime - rtprio {priority}" in /etc/security/limits.conf, '
-        f'LimitRTPRIO={priority} in a systemd unit, or --cap-add=SYS_NICE for a container')
+        f'LimitRTPRIO={priority} in a systemd unit, or --cap-add=SYS_NICE for a container',
+    )
 
 
 def _threads() -> list[int]:

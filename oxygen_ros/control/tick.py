@@ -1,4 +1,5 @@
 """The decision of one control tick: which target the actuators get, or why they hold."""
+
 from __future__ import annotations
 
 import math
@@ -42,7 +43,11 @@ class ControlTick:
     """
 
     def __init__(
-        self, config: TickConfig, limits: JointLimits, buffer: ChunkBuffer, arming: Arming,
+        self,
+        config: TickConfig,
+        limits: JointLimits,
+        buffer: ChunkBuffer,
+        arming: Arming,
     ) -> None:
         """
         Begin without a target.
@@ -84,11 +89,12 @@ class ControlTick:
         self._plan = self._make_plan(config, limits)
 
     def _make_plan(self, config: TickConfig, limits: JointLimits) -> tuple[TickConfig, Limiter]:
-        for name, num_joints in (('limits', limits.num_joints),
-                                 ('buffer', self._buffer.num_joints)):
+        for name, num_joints in (
+            ('limits', limits.num_joints),
+            ('buffer', self._buffer.num_joints),
+        ):
             if num_joints != config.num_joints:
-                raise ValueError(
-                    f'{name}: expected {config.num_joints} joints, got {num_joints}')
+                raise ValueError(f'{name}: expected {config.num_joints} joints, got {num_joints}')
         return config, Limiter(limits, config.mode, config.period_ns / NS_PER_S)
 
     def decide(self, tick: int, deadline_ns: int, state: RobotState | None) -> Decision:
@@ -112,23 +118,30 @@ class ControlTick:
             self._start_from(config, measured)
         if not config.require_state and measured is None:
             state_reason = ''
-        reason = (_requested(view) or (hold_reasons.NO_LIMITS if config.awaits_limits else '')
-                  or state_reason or self._refusal(config, deadline_ns, sample))
+        reason = (
+            _requested(view)
+            or (hold_reasons.NO_LIMITS if config.awaits_limits else '')
+            or state_reason
+            or self._refusal(config, deadline_ns, sample)
+        )
         if reason or sample is None:
             return self._held(tick, deadline_ns, view, config, reason)
         wanted = self._ramp.apply(sample.values, deadline_ns)
         if config.deltas:
             assert self._previous is not None  # the joints are measured, or state_reason is set
-            wanted = [before + value if is_delta else value for before, value, is_delta
-                      in zip(self._previous, wanted, config.deltas)]
+            wanted = [
+                before + value if is_delta else value
+                for before, value, is_delta in zip(self._previous, wanted, config.deltas)
+            ]
         values, reason = limiter.apply(
-            wanted, self._previous, measured, check_tracking=view.sending and not config.dry_run)
+            wanted, self._previous, measured, check_tracking=view.sending and not config.dry_run
+        )
         if values is None:
             return self._held(tick, deadline_ns, view, config, reason)
         self._previous = values
         self._source = _Source(
-            sample.chunk_ids, sample.observation_ids, sample.weights,
-            sample.observation_steady_ns)
+            sample.chunk_ids, sample.observation_ids, sample.weights, sample.observation_steady_ns
+        )
         return self._decision(tick, deadline_ns, view, values, '')
 
     @property
@@ -178,7 +191,9 @@ class ControlTick:
 
     @staticmethod
     def _read_state(
-        config: TickConfig, deadline_ns: int, state: RobotState | None,
+        config: TickConfig,
+        deadline_ns: int,
+        state: RobotState | None,
     ) -> tuple[list[float] | None, str]:
         if state is None:
             return None, hold_reasons.NO_STATE
@@ -200,7 +215,12 @@ class ControlTick:
         return ''
 
     def _held(
-        self, tick: int, deadline_ns: int, view: ArmView, config: TickConfig, reason: str,
+        self,
+        tick: int,
+        deadline_ns: int,
+        view: ArmView,
+        config: TickConfig,
+        reason: str,
     ) -> Decision:
         values = self._previous
         if config.mode is ActuationMode.VELOCITY:
@@ -208,21 +228,33 @@ class ControlTick:
             self._previous = values
         if values is None:
             unknown = [math.nan] * config.num_joints
-            return self._decision(
-                tick, deadline_ns, view._replace(sending=False), unknown, reason)
+            return self._decision(tick, deadline_ns, view._replace(sending=False), unknown, reason)
         self._ramp.resume(_rest(config, values), config.recovery_ramp_ns)
         return self._decision(tick, deadline_ns, view, values, reason)
 
     def _decision(
-        self, tick: int, deadline_ns: int, view: ArmView, values: list[float], reason: str,
+        self,
+        tick: int,
+        deadline_ns: int,
+        view: ArmView,
+        values: list[float],
+        reason: str,
     ) -> Decision:
         source = self._source
         age_ns = None
         if source.observation_steady_ns is not None:
             age_ns = deadline_ns - source.observation_steady_ns
         target = Target(
-            tick, deadline_ns, np.array(values), bool(reason), reason, source.chunk_ids,
-            source.observation_ids, source.weights, age_ns)
+            tick,
+            deadline_ns,
+            np.array(values),
+            bool(reason),
+            reason,
+            source.chunk_ids,
+            source.observation_ids,
+            source.weights,
+            age_ns,
+        )
         return Decision(target, view.sending, view.state)
 
 

@@ -1,4 +1,5 @@
 """Settings of the control tick."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -36,12 +37,20 @@ class TickConfig:
             raise ValueError(f'deltas: expected {self.num_joints} values, got {len(self.deltas)}')
         if self.deltas and (self.mode is ActuationMode.VELOCITY or not self.require_state):
             raise ValueError('deltas: expected together with mode position and require_state')
-        for name, least in (('num_joints', 1), ('period_ns', 1), ('max_observation_age_ns', 1),
-                            ('max_state_age_ns', 1), ('activation_ramp_ns', 0),
-                            ('recovery_ramp_ns', 0), ('decide_ahead_ns', 0)):
+        for name, least in (
+            ('num_joints', 1),
+            ('period_ns', 1),
+            ('max_observation_age_ns', 1),
+            ('max_state_age_ns', 1),
+            ('activation_ramp_ns', 0),
+            ('recovery_ramp_ns', 0),
+            ('decide_ahead_ns', 0),
+        ):
             value = getattr(self, name)
             if value < least:
                 raise ValueError(f'{name}: expected at least {least}, got {value}')
         if self.decide_ahead_ns > self.period_ns // 2:
-            raise ValueError(f'decide_ahead_ns: expected at most half a period '
-                             f'({self.period_ns // 2}), got {self.decide_ahead_ns}')
+            raise ValueError(
+                f'decide_ahead_ns: expected at most half a period '
+                f'({self.period_ns // 2}), got {self.decide_ahead_ns}'
+            )

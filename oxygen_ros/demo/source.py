@@ -83,6 +83,9 @@ def _recording(path: Path, loop: bool) -> Source:
         f'loop:={str(loop).lower()}',
     ]
     return Source(
-        'oxygen_ros.nodes.sources.bag_player', arguments, layout.cameras, layout.joint_names,
+        'oxygen_ros.nodes.sources.bag_player',
+        arguments,
+        layout.cameras,
+        layout.joint_names,
         'auto',
     )

@@ -1,4 +1,5 @@
 """The action task: its context on the newest complete prefix, when a pass is due, the pass."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -45,29 +46,48 @@ class ActionConfig:
 class ReadyAction:
     """An action context whose prompt stands: what passes on one prefix share."""
 
-    def __init__(self, runner: ModelRunner, context: Context, observation: Observation,
-                 num_prompt: int, noise_seed: int) -> None:
+    def __init__(
+        self,
+        runner: ModelRunner,
+        context: Context,
+        observation: Observation,
+        num_prompt: int,
+        noise_seed: int,
+    ) -> None:
         prefix = context.prefix
         spec = runner.spec
         self.context = context
         self.observation = observation
         self.position = prefix.num_tokens + num_prompt
-        self.noise: Tensor = keyed_noise(runner.model.noise_shape(), noise_seed,
-                                         observation.observation_id)
+        self.noise: Tensor = keyed_noise(
+            runner.model.noise_shape(), noise_seed, observation.observation_id
+        )
         self.noise = self.noise.to(runner.model.device)
         mask = MaskKind.CAUSAL if spec.action_causal else MaskKind.BIDIRECTIONAL
         blocks = context.writable_blocks(spec.action_suffix_tokens)
 
         # Every step and every pass rewrites the same rows of the run, so one plan serves them all.
         def attend(num_tokens: int, num_own: int, mask: MaskKind) -> Attend:
-            return runner.attend(runner.plan([Span(
-                num_tokens=num_tokens, prefix_block=prefix.first_block,
-                prefix_tokens=prefix.num_tokens, block_table=blocks, num_own=num_own, mask=mask)]))
+            return runner.attend(
+                runner.plan(
+                    [
+                        Span(
+                            num_tokens=num_tokens,
+                            prefix_block=prefix.first_block,
+                            prefix_tokens=prefix.num_tokens,
+                            block_table=blocks,
+                            num_own=num_own,
+                            mask=mask,
+                        )
+                    ]
+                )
+            )
 
         num_head = spec.action_head_tokens
         self.attend = attend(spec.action_suffix_tokens - num_head, num_prompt + num_head, mask)
-        self.attend_head = (attend(num_head, num_prompt, MaskKind.CAUSAL) if num_head
-                            else self.attend)
+        self.attend_head = (
+            attend(num_head, num_prompt, MaskKind.CAUSAL) if num_head else self.attend
+        )
         self.shared = runner.model.prepare_prefix(runner.prefix_kv(prefix))
 
 
@@ -78,8 +98,9 @@ class ActionRunner:
     an action.
     """
 
-    def __init__(self, runner: ModelRunner, config: ActionConfig, clock: WorkClock,
-                 cost_model: CostModel) -> None:
+    def __init__(
+        self, runner: ModelRunner, config: ActionConfig, clock: WorkClock, cost_model: CostModel
+    ) -> None:
         self.config = config
         self._runner = runner
         self._clock = clock
@@ -133,8 +154,11 @@ class ActionRunner:
 
     def is_due(self, now_ns: int, state: RobotState | None) -> bool:
         """Return whether a pass should start now: its time has come and its inputs are new."""
-        return (self._ready is not None and now_ns >= self._due_ns
-                and self._has_new_inputs(now_ns, state))
+        return (
+            self._ready is not None
+            and now_ns >= self._due_ns
+            and self._has_new_inputs(now_ns, state)
+        )
 
     def _has_new_inputs(self, now_ns: int, state: RobotState | None) -> bool:
         assert self._ready is not None
@@ -160,8 +184,9 @@ class ActionRunner:
         model = self._runner.model
         counters = self._runner.counters
         started_ns = now_ns = self._clock.now_ns()
-        action = model.begin_action(ready.noise, None if state is None else state.positions,
-                                    ready.position)
+        action = model.begin_action(
+            ready.noise, None if state is None else state.positions, ready.position
+        )
         model.prepare_action(action, ready.shared, ready.attend_head)
         for step in range(action.num_steps):
             counters.units[UnitKind.DENOISE] += 1
@@ -181,19 +206,31 @@ class ActionRunner:
         used = observation.state if fresh is None else fresh
         start = observation if fresh is None else fresh
         return ActionChunk(
-            chunk_id=self._num_chunks, epoch=self.epoch, values=values,
-            start_steady_ns=start.steady_ns, start_stamp_ns=start.stamp_ns,
+            chunk_id=self._num_chunks,
+            epoch=self.epoch,
+            values=values,
+            start_steady_ns=start.steady_ns,
+            start_stamp_ns=start.stamp_ns,
             step_ns=round(self._runner.spec.action_dt_s * 1e9),
-            observation_steady_ns=observation.steady_ns, pass_started_ns=started_ns,
-            pass_ended_ns=ended_ns, provenance=provenance_of(
-                observation, used, model.checksum, ready.context.prefix.provenance.prefix_hash))
+            observation_steady_ns=observation.steady_ns,
+            pass_started_ns=started_ns,
+            pass_ended_ns=ended_ns,
+            provenance=provenance_of(
+                observation, used, model.checksum, ready.context.prefix.provenance.prefix_hash
+            ),
+        )
 
 
-def provenance_of(observation: Observation, state: RobotState | None, checksum: str,
-                  prefix_hash: str = '') -> Provenance:
+def provenance_of(
+    observation: Observation, state: RobotState | None, checksum: str, prefix_hash: str = ''
+) -> Provenance:
     """Return where a result on this observation comes from."""
-    return Provenance(observation_id=observation.observation_id, stamp_ns=observation.stamp_ns,
-                      cameras=tuple(frame.camera for frame in observation.frames),
-                      camera_stamps_ns=tuple(frame.stamp_ns for frame in observation.frames),
-                      state_stamp_ns=0 if state is None else state.stamp_ns,
-                      model_checksum=checksum, prefix_hash=prefix_hash)
+    return Provenance(
+        observation_id=observation.observation_id,
+        stamp_ns=observation.stamp_ns,
+        cameras=tuple(frame.camera for frame in observation.frames),
+        camera_stamps_ns=tuple(frame.stamp_ns for frame in observation.frames),
+        state_stamp_ns=0 if state is None else state.stamp_ns,
+        model_checksum=checksum,
+        prefix_hash=prefix_hash,
+    )

@@ -1,4 +1,5 @@
 """The clock that the engine is given: it has none of its own."""
+
 from __future__ import annotations
 
 from typing import Protocol

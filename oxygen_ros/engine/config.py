@@ -2,6 +2,7 @@
 
 The baselines of the benchmark are settings too, not other code.
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -56,11 +57,14 @@ class EngineConfig:
             if getattr(self, name) < 1:
                 raise ValueError(f'{name}: expected at least 1, got {getattr(self, name)}')
         if not 0 <= self.place_queries <= self.max_text_tokens:
-            raise ValueError(f'place_queries: expected 0 to max_text_tokens '
-                             f'({self.max_text_tokens}), got {self.place_queries}')
+            raise ValueError(
+                f'place_queries: expected 0 to max_text_tokens '
+                f'({self.max_text_tokens}), got {self.place_queries}'
+            )
         if not self.observation_period_s >= 0.0:
             raise ValueError(
-                f'observation_period_s: expected at least 0, got {self.observation_period_s}')
+                f'observation_period_s: expected at least 0, got {self.observation_period_s}'
+            )
 
     @property
     def decode_batch(self) -> int:

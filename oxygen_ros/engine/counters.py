@@ -1,4 +1,5 @@
 """What the engine has done, as plain counts: the evidence of the tests and of the reports."""
+
 from __future__ import annotations
 
 from collections import Counter

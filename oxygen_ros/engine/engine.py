@@ -3,6 +3,7 @@
 The façade is synchronous and owns no thread: whoever calls `run_cycle` owns the engine, its model
 and its memory.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -44,9 +45,16 @@ class Engine:
         inbox.
     """
 
-    def __init__(self, model: VLAModel, config: EngineConfig, clock: WorkClock,
-                 cost_model: CostModel, sensors: Sensors, emit: Emit,
-                 poll: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        model: VLAModel,
+        config: EngineConfig,
+        clock: WorkClock,
+        cost_model: CostModel,
+        sensors: Sensors,
+        emit: Emit,
+        poll: Callable[[], None] = lambda: None,
+    ) -> None:
         self.model = model
         self.config = config
         self.sensors = sensors
@@ -67,16 +75,24 @@ class Engine:
         backend = create_backend(name, cache.data, spec.num_heads)
         longest_own = max(config.max_text_tokens, spec.max_action_tokens)
         self.runner = ModelRunner(
-            model, cache, backend, self.counters, spec.max_prefix_tokens + longest_own + 1)
+            model, cache, backend, self.counters, spec.max_prefix_tokens + longest_own + 1
+        )
         scheduler = FifoScheduler if config.policy is Policy.FIFO else Scheduler
         self.scheduler = scheduler(config.scheduler, cost_model, clock, self.timeline)
         self.action = ActionRunner(self.runner, config.action, clock, cost_model)
         self.prefixes = SharedPrefixes(
-            self.runner, self.manager, self.action, config, clock.now_ns)
+            self.runner, self.manager, self.action, config, clock.now_ns
+        )
         isolated = config.kv.sharing == Sharing.ISOLATED
         self.text = TextQueue(
-            self.runner, self.manager, config, clock.now_ns, lambda event: self._emit(event),
-            self.prefixes.begin_own if isolated else None, self._note_peak)
+            self.runner,
+            self.manager,
+            config,
+            clock.now_ns,
+            lambda event: self._emit(event),
+            self.prefixes.begin_own if isolated else None,
+            self._note_peak,
+        )
 
     # Requests.
 
@@ -84,15 +100,23 @@ class Engine:
         """Change what the actions should do; in force from the next observation on."""
         self.prefixes.instruction = instruction
 
-    def submit_text(self, request_id: int, task: TaskType, prompt: str, sampling: SamplingParams,
-                    constraint: TokenConstraint | None = None) -> None:
+    def submit_text(
+        self,
+        request_id: int,
+        task: TaskType,
+        prompt: str,
+        sampling: SamplingParams,
+        constraint: TokenConstraint | None = None,
+    ) -> None:
         """Take a text request; it ends in exactly one TextResult."""
         tokens = tuple(self.model.text_prompt(prompt))
-        self.text.submit(TextRequest(
-            request_id, task, tokens, sampling, constraint, self._clock.now_ns()))
+        self.text.submit(
+            TextRequest(request_id, task, tokens, sampling, constraint, self._clock.now_ns())
+        )
 
-    def cancel_text(self, request_id: int, reason: FinishReason = FinishReason.CANCELLED,
-                    message: str = '') -> bool:
+    def cancel_text(
+        self, request_id: int, reason: FinishReason = FinishReason.CANCELLED, message: str = ''
+    ) -> bool:
         """End a text request at once; False: it has ended already."""
         return self.text.end(request_id, reason, message)
 
@@ -124,7 +148,8 @@ class Engine:
             self._poll()
             num_passes = self._run_due_action(now_ns)
             return num_passes + self.scheduler.run_slices(
-                deadline_ns, self._ready_works, self._interrupted)
+                deadline_ns, self._ready_works, self._interrupted
+            )
 
     def _run_due_action(self, now_ns: int) -> int:
         due_ns = self.action.due_ns
@@ -145,9 +170,11 @@ class Engine:
         free_ns = max(due_ns, self._pass_ended_ns)
         self._pass_ended_ns = chunk.pass_ended_ns
         self.timeline.record(
-            EventKind.ACTION_WAIT, free_ns, max(free_ns, started_ns), 0, chunk.chunk_id)
+            EventKind.ACTION_WAIT, free_ns, max(free_ns, started_ns), 0, chunk.chunk_id
+        )
         self.timeline.record(
-            EventKind.ACTION, started_ns, chunk.pass_ended_ns, 1, chunk.provenance.observation_id)
+            EventKind.ACTION, started_ns, chunk.pass_ended_ns, 1, chunk.provenance.observation_id
+        )
         return 1
 
     def _interrupted(self) -> bool:

@@ -1,4 +1,5 @@
 """Errors of the engine's memory."""
+
 from ..errors import OxygenError
 
 

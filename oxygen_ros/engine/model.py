@@ -5,6 +5,7 @@ that writes the fresh K/V into the pages of the task at hand and returns attenti
 and its own pages.
 Only the thread that owns the engine may call a model.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -75,8 +76,9 @@ class VLAModel(Protocol):
         """
         ...
 
-    def run_text_layer(self, layer: int, hidden: Tensor, positions: Tensor,
-                       attend: Attend) -> Tensor:
+    def run_text_layer(
+        self, layer: int, hidden: Tensor, positions: Tensor, attend: Attend
+    ) -> Tensor:
         """Run one layer for tokens of a text request, with text adapters where there are any.
 
         Otherwise as `run_layer`.

@@ -1,4 +1,5 @@
 """Model and pages joined: runs vision, layers and heads for spans of tokens, and counts them."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -27,8 +28,14 @@ class ModelRunner:
     :param max_positions: tokens of the longest sequence, prefix and own together.
     """
 
-    def __init__(self, model: VLAModel, cache: KVCache, backend: AttentionBackend,
-                 counters: Counters, max_positions: int) -> None:
+    def __init__(
+        self,
+        model: VLAModel,
+        cache: KVCache,
+        backend: AttentionBackend,
+        counters: Counters,
+        max_positions: int,
+    ) -> None:
         self.model = model
         self.spec = model.spec
         self.counters = counters
@@ -47,7 +54,7 @@ class ModelRunner:
 
     def positions(self, start: int, num_tokens: int) -> Tensor:
         """Return the positions start .. start + num_tokens - 1 as a view: [num_tokens] int64."""
-        return self._positions[start:start + num_tokens]
+        return self._positions[start : start + num_tokens]
 
     def position_rows(self, positions: Sequence[int]) -> Tensor:
         """Return given positions: [len(positions)] int64."""
@@ -70,18 +77,21 @@ class ModelRunner:
 
     def prefix_kv(self, prefix: Prefix) -> PrefixKV:
         """Return the function that reads a complete prefix."""
-        return partial(self._cache.prefix_view, first_block=prefix.first_block,
-                       num_tokens=prefix.num_tokens)
+        return partial(
+            self._cache.prefix_view, first_block=prefix.first_block, num_tokens=prefix.num_tokens
+        )
 
-    def layer(self, kind: UnitKind, layer: int, hidden: Tensor, positions: Tensor,
-              attend: Attend) -> Tensor:
+    def layer(
+        self, kind: UnitKind, layer: int, hidden: Tensor, positions: Tensor, attend: Attend
+    ) -> Tensor:
         """Run one layer: hidden [num_tokens, width] -> the same."""
         self.counters.units[kind] += 1
         run = self.model.run_text_layer if kind in _TEXT_KINDS else self.model.run_layer
         return run(layer, hidden, positions, attend)
 
-    def write_layer(self, layer: int, hidden: Tensor, positions: Tensor,
-                    plan: AttentionPlan) -> None:
+    def write_layer(
+        self, layer: int, hidden: Tensor, positions: Tensor, plan: AttentionPlan
+    ) -> None:
         """Leave the K/V of a layer in the pages, for tokens whose output nobody reads."""
         self.counters.units[UnitKind.WRITE_KV] += 1
         keys, values = self.model.keys_values(layer, hidden, positions)

@@ -1,4 +1,5 @@
 """What the engine has to know of a model: sizes, what its prefix holds, where its state goes."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -52,18 +53,33 @@ class ModelSpec:
     action_head_tokens: int = 0
 
     def __post_init__(self) -> None:
-        for name in ('num_layers', 'num_heads', 'num_kv_heads', 'head_dim', 'width', 'vocab_size',
-                     'tokens_per_image', 'num_cameras', 'action_horizon', 'action_dim',
-                     'action_suffix_tokens', 'num_denoising_steps'):
+        for name in (
+            'num_layers',
+            'num_heads',
+            'num_kv_heads',
+            'head_dim',
+            'width',
+            'vocab_size',
+            'tokens_per_image',
+            'num_cameras',
+            'action_horizon',
+            'action_dim',
+            'action_suffix_tokens',
+            'num_denoising_steps',
+        ):
             value = getattr(self, name)
             if value < 1:
                 raise ValueError(f'{name}: expected at least 1, got {value}')
         if self.num_heads % self.num_kv_heads:
-            raise ValueError(f'num_kv_heads: expected a divisor of num_heads ({self.num_heads}), '
-                             f'got {self.num_kv_heads}')
+            raise ValueError(
+                f'num_kv_heads: expected a divisor of num_heads ({self.num_heads}), '
+                f'got {self.num_kv_heads}'
+            )
         if not 0 <= self.action_head_tokens < self.action_suffix_tokens:
-            raise ValueError(f'action_head_tokens: expected 0 to {self.action_suffix_tokens - 1}, '
-                             f'got {self.action_head_tokens}')
+            raise ValueError(
+                f'action_head_tokens: expected 0 to {self.action_suffix_tokens - 1}, '
+                f'got {self.action_head_tokens}'
+            )
         if not self.action_dt_s > 0.0:
             raise ValueError(f'action_dt_s: expected above 0, got {self.action_dt_s}')
 

@@ -3,6 +3,7 @@
 Knows no message class and no middleware, so that the live node and the deterministic replay take
 their messages by the same rules.
 """
+
 from .camera_stream import CameraCounts, CameraSink, CameraStream
 from .compressed_decoder import decode_compressed
 from .errors import ImageError, IngestError, JointStateError
@@ -12,6 +13,20 @@ from .joint_stream import JointCounts, JointStream
 from .latest import Latest
 from .rules import IngestRules, MessageCounts, Receipt
 
-__all__ = ['CameraCounts', 'CameraSink', 'CameraStream', 'ImageError', 'IngestError',
-           'IngestRules', 'JointCounts', 'JointMapper', 'JointStateError', 'JointStream',
-           'Latest', 'MessageCounts', 'Receipt', 'decode_compressed', 'decode_image']
+__all__ = [
+    'CameraCounts',
+    'CameraSink',
+    'CameraStream',
+    'ImageError',
+    'IngestError',
+    'IngestRules',
+    'JointCounts',
+    'JointMapper',
+    'JointStateError',
+    'JointStream',
+    'Latest',
+    'MessageCounts',
+    'Receipt',
+    'decode_compressed',
+    'decode_image',
+]

@@ -1,4 +1,5 @@
 """One camera's messages in the order of their coming: which become frames, and what is odd."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -123,5 +124,11 @@ class CameraStream:
 def _decode(message: Any) -> Pixels:
     if hasattr(message, 'format'):
         return decode_compressed(message.format, message.data)
-    return decode_image(message.encoding, message.height, message.width, message.step,
-                        message.is_bigendian, message.data)
+    return decode_image(
+        message.encoding,
+        message.height,
+        message.width,
+        message.step,
+        message.is_bigendian,
+        message.data,
+    )

@@ -1,4 +1,5 @@
 """JPEG and PNG to RGB; what is cut off or absurdly large is refused before it is decoded."""
+
 from __future__ import annotations
 
 import struct
@@ -96,7 +97,7 @@ def _png_size(raw: bytes) -> tuple[int, int]:
         end = position + 8 + length
         if end + 4 > len(raw):
             break
-        if zlib.crc32(raw[position + 4:end]) != struct.unpack_from('>I', raw, end)[0]:
+        if zlib.crc32(raw[position + 4 : end]) != struct.unpack_from('>I', raw, end)[0]:
             raise ImageError('data', 'a sound PNG image', f'a wrong checksum at byte {position}')
         if kind == b'IHDR' and length >= 8:
             size = struct.unpack_from('>II', raw, position + 8)

@@ -1,4 +1,5 @@
 """What ingest raises: sensor data that must not reach the engine."""
+
 from __future__ import annotations
 
 

@@ -1,4 +1,5 @@
 """A camera whose driver lives and whose picture stands still: fresh stamps on the same pixels."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -46,6 +47,8 @@ class FrozenImages:
 
 
 def _same(first: Pixels, second: Pixels) -> bool:
-    return (first.shape == second.shape
-            and np.array_equal(first[_SAMPLE], second[_SAMPLE])
-            and np.array_equal(first, second))
+    return (
+        first.shape == second.shape
+        and np.array_equal(first[_SAMPLE], second[_SAMPLE])
+        and np.array_equal(first, second)
+    )

@@ -1,4 +1,5 @@
 """Raw image messages to RGB: takes fields, knows no message class."""
+
 from __future__ import annotations
 
 import cv2
@@ -8,8 +9,9 @@ from .errors import ImageError
 from .pixel_formats import DEPTH_ENCODINGS, PIXEL_FORMATS, PixelFormat, Pixels
 
 
-def decode_image(encoding: str, height: int, width: int, step: int,
-                 is_bigendian: bool | int, data: object) -> Pixels:
+def decode_image(
+    encoding: str, height: int, width: int, step: int, is_bigendian: bool | int, data: object
+) -> Pixels:
     """Decode the fields of a sensor_msgs/Image.
 
     Exact wherever the format holds RGB or grey (of 16 bits the high byte); YUV and Bayer are
@@ -31,8 +33,9 @@ def decode_image(encoding: str, height: int, width: int, step: int,
     buffer = as_bytes(data)
     num_rows = pixel_format.num_rows(height)
     if buffer.size != num_rows * step:
-        raise ImageError('data', f'{num_rows * step} bytes ({num_rows} rows of {step})',
-                         buffer.size)
+        raise ImageError(
+            'data', f'{num_rows * step} bytes ({num_rows} rows of {step})', buffer.size
+        )
     rows = buffer.reshape(num_rows, step)[:, :row_bytes]
     try:
         image = pixel_format.convert(rows, width, bool(is_bigendian))
@@ -51,8 +54,9 @@ def as_bytes(data: object) -> Pixels:
         view = memoryview(data)  # type: ignore[arg-type]
         buffer = np.frombuffer(view, np.uint8) if view.nbytes else np.zeros(0, np.uint8)
     except (TypeError, ValueError, BufferError) as error:
-        raise ImageError('data', 'a contiguous buffer of bytes',
-                         f'{type(data).__name__}: {error}') from None
+        raise ImageError(
+            'data', 'a contiguous buffer of bytes', f'{type(data).__name__}: {error}'
+        ) from None
     buffer.flags.writeable = False
     return buffer
 
@@ -67,8 +71,10 @@ def _pixel_format(encoding: str) -> PixelFormat:
 
 
 def _check_size(encoding: str, pixel_format: PixelFormat, height: int, width: int) -> None:
-    for field, value, multiple in (('height', height, pixel_format.height_step),
-                                   ('width', width, pixel_format.width_step)):
+    for field, value, multiple in (
+        ('height', height, pixel_format.height_step),
+        ('width', width, pixel_format.width_step),
+    ):
         if value < pixel_format.min_size:
             raise ImageError(field, f'at least {pixel_format.min_size} pixels', value)
         if value % multiple:

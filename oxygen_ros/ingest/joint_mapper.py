@@ -1,4 +1,5 @@
 """Joint states by name: the order and the number of a message's joints are the driver's affair."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -26,8 +27,9 @@ class JointMapper:
         if not self.joint_names:
             raise ValueError('joint_names: expected at least one name, got none')
         if len(set(self.joint_names)) != len(self.joint_names):
-            raise ValueError('joint_names: expected different names, '
-                             f'got {list(self.joint_names)}')
+            raise ValueError(
+                f'joint_names: expected different names, got {list(self.joint_names)}'
+            )
         # A driver keeps its order, so the look-up is made once and not a thousand times a second.
         self._known_names: list[str] | None = None
         self._indices = np.zeros(0, np.intp)
@@ -42,8 +44,9 @@ class JointMapper:
             not finite (as a float32).
         """
         if len(positions) != len(names):
-            raise JointStateError('position', f'{len(names)} values, one for each name',
-                                  len(positions))
+            raise JointStateError(
+                'position', f'{len(names)} values, one for each name', len(positions)
+            )
         if names != self._known_names:
             self._look_up(list(names))
         try:
@@ -51,8 +54,11 @@ class JointMapper:
         except (TypeError, ValueError, IndexError) as error:
             raise JointStateError('position', 'numbers', error) from None
         if not (np.abs(values) <= _LARGEST).all():  # false for NaN too
-            bad = [f'{name} = {value}' for name, value in zip(self.joint_names, values)
-                   if not abs(value) <= _LARGEST]
+            bad = [
+                f'{name} = {value}'
+                for name, value in zip(self.joint_names, values)
+                if not abs(value) <= _LARGEST
+            ]
             raise JointStateError('position', 'finite values', ', '.join(bad))
         return values
 

@@ -1,4 +1,5 @@
 """Joint states in the order of their coming: which are the robot's measured positions."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -27,8 +28,9 @@ class JointStream:
     :param put_state: takes the newest measured positions.
     """
 
-    def __init__(self, joints: Sequence[str], rules: IngestRules,
-                 put_state: Callable[[RobotState], None]) -> None:
+    def __init__(
+        self, joints: Sequence[str], rules: IngestRules, put_state: Callable[[RobotState], None]
+    ) -> None:
         self.counts = JointCounts()
         self._mapper = JointMapper(joints)
         self._tolerance_ns = round(rules.future_tolerance_s * 1e9)
@@ -39,8 +41,9 @@ class JointStream:
         """Forget what came before: time jumped."""
         self._newest_ns = 0
 
-    def take(self, names: Sequence[str], positions: Sequence[float], stamp_ns: int,
-             receipt: Receipt) -> bool:
+    def take(
+        self, names: Sequence[str], positions: Sequence[float], stamp_ns: int, receipt: Receipt
+    ) -> bool:
         """Hand on the measured positions, or count why they cannot be used.
 
         :param names: of the message's joints, in any order.

@@ -1,4 +1,5 @@
 """The slot between a callback and the thread that works: the newest value wins, never a queue."""
+
 from __future__ import annotations
 
 from collections import deque

@@ -1,4 +1,5 @@
 """The pixel formats of sensor_msgs/Image that are colour (or grey), and how each becomes RGB."""
+
 from __future__ import annotations
 
 from collections.abc import Callable

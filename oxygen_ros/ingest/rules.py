@@ -1,4 +1,5 @@
 """What is asked of every message before its content is looked at: when it was made."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass

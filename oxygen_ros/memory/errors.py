@@ -1,4 +1,5 @@
 """What can go wrong with memory and accounts; none of it may stop the robot."""
+
 from __future__ import annotations
 
 

@@ -1,4 +1,5 @@
 """Bounds on what is stored: lengths of text, sizes of pages."""
+
 from __future__ import annotations
 
 MAX_TEXT_CHARS = 4_000  # of one utterance, instruction or query
@@ -18,7 +19,7 @@ def bounded(text: str, max_chars: int = MAX_TEXT_CHARS) -> str:
     """
     # The cut comes first: the rest costs time by the length, and a hostile text may be huge.
     if len(text) > max_chars:
-        text = text[:max_chars - len(CUT)] + CUT
+        text = text[: max_chars - len(CUT)] + CUT
     return text.translate(_CONTROLS).encode('utf-8', 'replace').decode('utf-8')
 
 

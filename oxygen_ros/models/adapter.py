@@ -3,6 +3,7 @@
 y = x W + (alpha / r) (x A^T) B^T, Hu et al. 2021; with use_rslora alpha / sqrt(r). They act on
 tokens of text requests alone, so that prefix and actions stay the base model's, to the bit.
 """
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -22,15 +23,18 @@ from .vla_config import VLAConfig
 
 ADAPTER_CONFIG_NAME = 'adapter_config.json'
 ADAPTER_WEIGHTS_NAME = 'adapter_model.safetensors'
-_NAME = re.compile(r'.*language_model\.(?:model\.)?layers\.(\d+)\.(?:self_attn|mlp)\.'
-                   r'([qkvo]|gate|up|down)_proj\.lora_([AB])(?:\.default)?\.weight'
-                   r'|.*text_model\.layers\.(\d+)\.(?:self_attn|mlp)\.'
-                   r'([qkvo]|gate|up|down)_proj\.lora_([AB])(?:\.default)?\.weight')
+_NAME = re.compile(
+    r'.*language_model\.(?:model\.)?layers\.(\d+)\.(?:self_attn|mlp)\.'
+    r'([qkvo]|gate|up|down)_proj\.lora_([AB])(?:\.default)?\.weight'
+    r'|.*text_model\.layers\.(\d+)\.(?:self_attn|mlp)\.'
+    r'([qkvo]|gate|up|down)_proj\.lora_([AB])(?:\.default)?\.weight'
+)
 _UNSUPPORTED = ('use_dora', 'modules_to_save', 'rank_pattern', 'alpha_pattern', 'lora_bias')
 
 
-def load_adapter(folder: Path, config: VLAConfig, device: torch.device,
-                 dtype: torch.dtype) -> list[LayerAdapter | None]:
+def load_adapter(
+    folder: Path, config: VLAConfig, device: torch.device, dtype: torch.dtype
+) -> list[LayerAdapter | None]:
     """Read an adapter; one entry a language layer, None where nothing is adapted.
 
     :raises CheckpointError: it is no LoRA, adapts something else than language layers, or a
@@ -38,8 +42,9 @@ def load_adapter(folder: Path, config: VLAConfig, device: torch.device,
     """
     settings = read_object(folder / ADAPTER_CONFIG_NAME)
     if settings.get('peft_type') != 'LORA':
-        raise CheckpointError(f'{folder}: peft_type: expected LORA, '
-                              f'got {settings.get("peft_type")!r}')
+        raise CheckpointError(
+            f'{folder}: peft_type: expected LORA, got {settings.get("peft_type")!r}'
+        )
     for key in _UNSUPPORTED:
         if settings.get(key):
             raise CheckpointError(f'{folder}: {key}: expected none, got {settings[key]!r}')
@@ -49,25 +54,35 @@ def load_adapter(folder: Path, config: VLAConfig, device: torch.device,
         rank, alpha = int(settings['r']), float(settings['lora_alpha'])
         tensors = load_file(folder / ADAPTER_WEIGHTS_NAME)
     except (KeyError, TypeError, ValueError, OSError, SafetensorError) as error:
-        raise CheckpointError(f'{folder}: expected r, lora_alpha and a whole '
-                              f'{ADAPTER_WEIGHTS_NAME}, got: {error!r}') from error
+        raise CheckpointError(
+            f'{folder}: expected r, lora_alpha and a whole {ADAPTER_WEIGHTS_NAME}, got: {error!r}'
+        ) from error
     scale = alpha / (math.sqrt(rank) if settings.get('use_rslora') else rank)
     pairs = _pairs(folder, tensors, config, rank)
-    return [_layer(pairs.get(index, {}), config, scale, device, dtype)
-            for index in range(config.num_layers)]
+    return [
+        _layer(pairs.get(index, {}), config, scale, device, dtype)
+        for index in range(config.num_layers)
+    ]
 
 
 def _widths(config: VLAConfig) -> dict[str, tuple[int, int]]:
     """Return input and output width of each projection."""
     shape = config.language
     query, kv = (heads * shape.head_dim for heads in (shape.num_heads, shape.num_kv_heads))
-    return {'q': (shape.width, query), 'k': (shape.width, kv), 'v': (shape.width, kv),
-            'o': (query, shape.width), 'gate': (shape.width, shape.mlp_width),
-            'up': (shape.width, shape.mlp_width), 'down': (shape.mlp_width, shape.width)}
+    return {
+        'q': (shape.width, query),
+        'k': (shape.width, kv),
+        'v': (shape.width, kv),
+        'o': (query, shape.width),
+        'gate': (shape.width, shape.mlp_width),
+        'up': (shape.width, shape.mlp_width),
+        'down': (shape.mlp_width, shape.width),
+    }
 
 
-def _pairs(folder: Path, tensors: Mapping[str, Tensor], config: VLAConfig,
-           rank: int) -> dict[int, dict[str, dict[str, Tensor]]]:
+def _pairs(
+    folder: Path, tensors: Mapping[str, Tensor], config: VLAConfig, rank: int
+) -> dict[int, dict[str, dict[str, Tensor]]]:
     """Sort matrices by layer, projection and A or B; list all that do not fit in one error."""
     widths = _widths(config)
     found: dict[int, dict[str, dict[str, Tensor]]] = {}
@@ -78,26 +93,37 @@ def _pairs(folder: Path, tensors: Mapping[str, Tensor], config: VLAConfig,
             misfits.append(f'{name}: expected a projection of a language layer')
             continue
         layer, projection, part = (group for group in match.groups() if group is not None)
-        expected = ((rank, widths[projection][0]) if part == 'A'
-                    else (widths[projection][1], rank))
+        expected = (rank, widths[projection][0]) if part == 'A' else (widths[projection][1], rank)
         if int(layer) >= config.num_layers or tuple(tensor.shape) != expected:
-            misfits.append(f'{name}: expected one of {config.num_layers} layers and shape '
-                           f'{list(expected)}, got {list(tensor.shape)}')
+            misfits.append(
+                f'{name}: expected one of {config.num_layers} layers and shape '
+                f'{list(expected)}, got {list(tensor.shape)}'
+            )
         elif not tensor.isfinite().all():
             misfits.append(f'{name}: expected finite numbers')
         else:
             found.setdefault(int(layer), {}).setdefault(projection, {})[part] = tensor
-    misfits += [f'layer {layer}, {projection}: expected lora_A and lora_B'
-                for layer, projections in found.items()
-                for projection, parts in projections.items() if len(parts) != 2]
+    misfits += [
+        f'layer {layer}, {projection}: expected lora_A and lora_B'
+        for layer, projections in found.items()
+        for projection, parts in projections.items()
+        if len(parts) != 2
+    ]
     if misfits or not found:
-        raise CheckpointError(f'{folder}: adapter does not fit the model: '
-                              + ('; '.join(misfits) or 'it holds no matrix'))
+        raise CheckpointError(
+            f'{folder}: adapter does not fit the model: '
+            + ('; '.join(misfits) or 'it holds no matrix')
+        )
     return found
 
 
-def _layer(pairs: Mapping[str, Mapping[str, Tensor]], config: VLAConfig, scale: float,
-           device: torch.device, dtype: torch.dtype) -> LayerAdapter | None:
+def _layer(
+    pairs: Mapping[str, Mapping[str, Tensor]],
+    config: VLAConfig,
+    scale: float,
+    device: torch.device,
+    dtype: torch.dtype,
+) -> LayerAdapter | None:
     if not pairs:
         return None
     widths = _widths(config)
@@ -114,7 +140,7 @@ def _layer(pairs: Mapping[str, Mapping[str, Tensor]], config: VLAConfig, scale: 
         for name in names:
             width = widths[name][1]
             if name in pairs:
-                b[row:row + rank, column:column + width] = pairs[name]['B'].t() * scale
+                b[row : row + rank, column : column + width] = pairs[name]['B'].t() * scale
                 row += rank
             column += width
         return LowRank(a.to(device, dtype), b.to(device, dtype))

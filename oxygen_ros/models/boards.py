@@ -1,4 +1,5 @@
 """What boards can do, by their makers' data sheets: dense bfloat16, no sparsity."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -28,8 +29,12 @@ class Board:
         return max(flop / (self.tflop_s * 1e12), num_bytes / (self.bandwidth_gb_s * 1e9))
 
 
-BOARDS = {board.name: board for board in (
-    Board('orin', 64.0, 204.8, 42.5),  # Jetson AGX Orin 64 GB
-    Board('thor', 128.0, 273.0, 258.0),  # Jetson AGX Thor
-    Board('rtx4090', 24.0, 1008.0, 165.0),
-    Board('h200', 141.0, 4800.0, 989.0))}
+BOARDS = {
+    board.name: board
+    for board in (
+        Board('orin', 64.0, 204.8, 42.5),  # Jetson AGX Orin 64 GB
+        Board('thor', 128.0, 273.0, 258.0),  # Jetson AGX Thor
+        Board('rtx4090', 24.0, 1008.0, 165.0),
+        Board('h200', 141.0, 4800.0, 989.0),
+    )
+}

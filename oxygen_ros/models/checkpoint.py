@@ -1,4 +1,5 @@
 """A checkpoint folder to a model: config, weights, processing, adapter, checksum."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -19,8 +20,11 @@ from .weight_file import WeightFile
 from .weights import weights_checksum
 
 CLASSES: dict[Family, type[FlowVLA]] = {
-    Family.PI05: Pi05Model, Family.PI0: Pi0Model, Family.SMOLVLA: SmolVLAModel,
-    Family.PALIGEMMA: PaliGemmaModel}
+    Family.PI05: Pi05Model,
+    Family.PI0: Pi0Model,
+    Family.SMOLVLA: SmolVLAModel,
+    Family.PALIGEMMA: PaliGemmaModel,
+}
 DEFAULT_ACTION_DT_S = 1.0 / 30.0
 
 
@@ -43,11 +47,15 @@ def read_folder(folder: Path) -> tuple[ConfigFile, WeightFile, VLAConfig]:
     return file, weights, read_config(file, weights, joints)
 
 
-def load_checkpoint(path: str | Path, *, device: torch.device | str = 'cpu',
-                    dtype: torch.dtype = torch.float32,
-                    action_dt_s: float = DEFAULT_ACTION_DT_S,
-                    adapter: str | Path | None = None,
-                    with_processing: bool = True) -> FlowVLA:
+def load_checkpoint(
+    path: str | Path,
+    *,
+    device: torch.device | str = 'cpu',
+    dtype: torch.dtype = torch.float32,
+    action_dt_s: float = DEFAULT_ACTION_DT_S,
+    adapter: str | Path | None = None,
+    with_processing: bool = True,
+) -> FlowVLA:
     """Load a model from a LeRobot or openpi folder; refuse it whole where anything is amiss.
 
     :param action_dt_s: seconds between two steps of a chunk; no checkpoint says it.
@@ -58,14 +66,16 @@ def load_checkpoint(path: str | Path, *, device: torch.device | str = 'cpu',
     folder = Path(path)
     file, weights, config = read_folder(folder)
     if config.family is Family.PALIGEMMA and with_processing:
-        raise CheckpointError(f'{folder}: expected pi05, pi0 or smolvla, got paligemma, '
-                              'which has no actions')
+        raise CheckpointError(
+            f'{folder}: expected pi05, pi0 or smolvla, got paligemma, which has no actions'
+        )
     processing = read_processing(folder, file, config) if with_processing else None
     where = torch.device(device)
     adapters = None if adapter is None else load_adapter(Path(adapter), config, where, dtype)
     checksum = weights_checksum(weights)
     try:
-        return CLASSES[config.family](config, weights, checksum, where, dtype, action_dt_s,
-                                      processing, adapters)
+        return CLASSES[config.family](
+            config, weights, checksum, where, dtype, action_dt_s, processing, adapters
+        )
     except CheckpointError as error:
         raise CheckpointError(f'{folder}: {error}') from error

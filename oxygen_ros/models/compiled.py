@@ -1,4 +1,5 @@
 """`torch.compile` around the two passes that run most, with the eager ones behind them."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -76,5 +77,6 @@ class CompiledModel:
         # The models' own inference_mode decorators cannot be traced; ours stands outside instead.
         function = inspect.unwrap(method).__get__(self._model)
         torch._dynamo.config.recompile_limit = max(
-            torch._dynamo.config.recompile_limit, _MAX_VERSIONS)
+            torch._dynamo.config.recompile_limit, _MAX_VERSIONS
+        )
         return torch.compile(function, backend=backend, dynamic=False)

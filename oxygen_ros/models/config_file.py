@@ -3,6 +3,7 @@
 LeRobot writes the policy's config, with `type`; openpi's converter writes sizes by variant and no
 `type`. A `sizes` entry (ours, for small models) overrides the variants.
 """
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -85,8 +86,9 @@ def read_object(path: Path) -> dict[str, Any]:
     return values
 
 
-def read_config(file: ConfigFile, tensor_names: Mapping[str, object],
-                joints: tuple[int, int] | None = None) -> VLAConfig:
+def read_config(
+    file: ConfigFile, tensor_names: Mapping[str, object], joints: tuple[int, int] | None = None
+) -> VLAConfig:
     """Return the model's sizes.
 
     :param joints: (state_dim, action_dim) where the config does not say them (openpi).
@@ -106,8 +108,21 @@ def _read(file: ConfigFile, family: Family, joints: tuple[int, int] | None) -> V
     values = file.values
     vision, language, expert, num_layers, vocab_size = _shapes(file, family)
     if family is Family.PALIGEMMA:
-        return VLAConfig(family, vision, language, expert, num_layers, vocab_size, 1, 1, 1, 1, 1,
-                         256, tuple(f'camera{i}' for i in range(values['sizes']['cameras'])))
+        return VLAConfig(
+            family,
+            vision,
+            language,
+            expert,
+            num_layers,
+            vocab_size,
+            1,
+            1,
+            1,
+            1,
+            1,
+            256,
+            tuple(f'camera{i}' for i in range(values['sizes']['cameras'])),
+        )
     if file.is_lerobot:
         cameras, state_dim, action_dim = _features(file)
         padded_action, padded_state = file.number('max_action_dim'), file.number('max_state_dim')
@@ -120,19 +135,34 @@ def _read(file: ConfigFile, family: Family, joints: tuple[int, int] | None) -> V
     steps = 'num_steps' if family is Family.SMOLVLA else 'num_inference_steps'
     prompt = 'tokenizer_max_length' if file.is_lerobot else 'max_token_len'
     return VLAConfig(
-        family, vision, language, expert, num_layers, vocab_size, horizon, padded_action,
-        action_dim, padded_state, state_dim,
-        file.number(prompt, 200 if family is Family.PI05 else 48), cameras,
-        file.number(steps, 10), float(values.get('min_period', 4e-3)),
-        float(values.get('max_period', 4.0)))
+        family,
+        vision,
+        language,
+        expert,
+        num_layers,
+        vocab_size,
+        horizon,
+        padded_action,
+        action_dim,
+        padded_state,
+        state_dim,
+        file.number(prompt, 200 if family is Family.PI05 else 48),
+        cameras,
+        file.number(steps, 10),
+        float(values.get('min_period', 4e-3)),
+        float(values.get('max_period', 4.0)),
+    )
 
 
 def _features(file: ConfigFile) -> tuple[tuple[str, ...], int, int]:
     """Return cameras, joints of the state and of the action from LeRobot's features."""
     inputs = file.values.get('input_features') or {}
     outputs = file.values.get('output_features') or {}
-    cameras = tuple(name.removeprefix(IMAGE_PREFIX) for name, feature in inputs.items()
-                    if feature['type'] == 'VISUAL')
+    cameras = tuple(
+        name.removeprefix(IMAGE_PREFIX)
+        for name, feature in inputs.items()
+        if feature['type'] == 'VISUAL'
+    )
     dims = []
     for features, name in ((inputs, 'observation.state'), (outputs, 'action')):
         shape = features.get(name, {}).get('shape')
@@ -144,8 +174,9 @@ def _features(file: ConfigFile) -> tuple[tuple[str, ...], int, int]:
     return cameras, dims[0], dims[1]
 
 
-def _shapes(file: ConfigFile,
-            family: Family) -> tuple[VisionShape, LayerShape, LayerShape, int, int]:
+def _shapes(
+    file: ConfigFile, family: Family
+) -> tuple[VisionShape, LayerShape, LayerShape, int, int]:
     """Return vision, language and expert shapes, layers and vocabulary."""
     values = file.values
     sizes = values.get('sizes')
@@ -157,13 +188,23 @@ def _shapes(file: ConfigFile,
         return _smolvla_shapes(file)
     if family is Family.PALIGEMMA:
         raise file.error('sizes', 'an object', sizes)
-    language, expert = (_variant(file, key, default) for key, default in (
-        ('paligemma_variant', 'gemma_2b'), ('action_expert_variant', 'gemma_300m')))
+    language, expert = (
+        _variant(file, key, default)
+        for key, default in (
+            ('paligemma_variant', 'gemma_2b'),
+            ('action_expert_variant', 'gemma_300m'),
+        )
+    )
     resolution = values.get('image_resolution', [224, 224])
     if not isinstance(resolution, list) or len(set(resolution)) != 1:
         raise file.error('image_resolution', 'a square', resolution)
-    return (siglip_so400m(resolution[0], language.width), language, expert, GEMMA_LAYERS,
-            PALIGEMMA_VOCAB_SIZE)
+    return (
+        siglip_so400m(resolution[0], language.width),
+        language,
+        expert,
+        GEMMA_LAYERS,
+        PALIGEMMA_VOCAB_SIZE,
+    )
 
 
 def _variant(file: ConfigFile, key: str, default: str) -> LayerShape:
@@ -176,37 +217,60 @@ def _variant(file: ConfigFile, key: str, default: str) -> LayerShape:
 def _smolvla_shapes(file: ConfigFile) -> tuple[VisionShape, LayerShape, LayerShape, int, int]:
     values = file.values
     if values.get('vlm_model_name') not in SMOLVLM2_500M_NAMES:
-        raise file.error('vlm_model_name', f'one of {", ".join(SMOLVLM2_500M_NAMES)}',
-                         values.get('vlm_model_name'))
+        raise file.error(
+            'vlm_model_name',
+            f'one of {", ".join(SMOLVLM2_500M_NAMES)}',
+            values.get('vlm_model_name'),
+        )
     if values.get('resize_imgs_with_padding') != [512, 512]:
-        raise file.error('resize_imgs_with_padding', '[512, 512]',
-                         values.get('resize_imgs_with_padding'))
+        raise file.error(
+            'resize_imgs_with_padding', '[512, 512]', values.get('resize_imgs_with_padding')
+        )
     expert = smolvla_expert(SMOLVLM2_500M, float(values.get('expert_width_multiplier', 0.75)))
-    return (SMOLVLM2_500M_VISION, SMOLVLM2_500M, expert, file.number('num_vlm_layers', 16),
-            SMOLVLM2_500M_VOCAB_SIZE)
+    return (
+        SMOLVLM2_500M_VISION,
+        SMOLVLM2_500M,
+        expert,
+        file.number('num_vlm_layers', 16),
+        SMOLVLM2_500M_VOCAB_SIZE,
+    )
 
 
 def _check_smolvla(file: ConfigFile) -> None:
     """Refuse variants of SmolVLA whose maths is another."""
     values = file.values
-    for key, allowed in (('attention_mode', ('cross_attn',)), ('self_attn_every_n_layers', (2,)),
-                         ('add_image_special_tokens', (False, None)),
-                         ('num_expert_layers', (-1, 0, None, values.get('num_vlm_layers'))),
-                         ('adapt_to_pi_aloha', (False, None))):
+    for key, allowed in (
+        ('attention_mode', ('cross_attn',)),
+        ('self_attn_every_n_layers', (2,)),
+        ('add_image_special_tokens', (False, None)),
+        ('num_expert_layers', (-1, 0, None, values.get('num_vlm_layers'))),
+        ('adapt_to_pi_aloha', (False, None)),
+    ):
         if key in values and values[key] not in allowed:
             raise file.error(key, f'{allowed[0]}', values[key])
 
 
-def _small_shapes(sizes: Mapping[str, Any],
-                  family: Family) -> tuple[VisionShape, LayerShape, LayerShape, int, int]:
+def _small_shapes(
+    sizes: Mapping[str, Any], family: Family
+) -> tuple[VisionShape, LayerShape, LayerShape, int, int]:
     smol = family is Family.SMOLVLA
     activation = 'silu' if smol else 'gelu_tanh'
     joint = (sizes['heads'], sizes['kv_heads'], sizes['head_dim'], activation, sizes['rms_eps'])
     language = LayerShape(sizes['width'], sizes['mlp'], *joint)
-    expert = (language if family is Family.PALIGEMMA else
-              LayerShape(sizes['expert_width'], sizes['expert_mlp'], *joint))
+    expert = (
+        language
+        if family is Family.PALIGEMMA
+        else LayerShape(sizes['expert_width'], sizes['expert_mlp'], *joint)
+    )
     vision = VisionShape(
-        sizes['image_size'], sizes['patch'], sizes['vision_width'], sizes['vision_mlp'],
-        sizes['vision_layers'], sizes['vision_heads'], sizes['width'], sizes['vision_eps'],
-        sizes['connector_scale'] if smol else 0)
+        sizes['image_size'],
+        sizes['patch'],
+        sizes['vision_width'],
+        sizes['vision_mlp'],
+        sizes['vision_layers'],
+        sizes['vision_heads'],
+        sizes['width'],
+        sizes['vision_eps'],
+        sizes['connector_scale'] if smol else 0,
+    )
     return vision, language, expert, sizes['layers'], sizes['vocab']

@@ -5,6 +5,7 @@ cached K and V, K after RoPE, with weights of its own, and its queries count pos
 projected prefix is the same in all steps and passes, so it is made once a prefix; the state
 token's row is new in each pass.
 """
+
 from __future__ import annotations
 
 import torch
@@ -31,8 +32,9 @@ class _CrossLayer:
         self._k = reader.take('self_attn.k_proj.weight', kv_width, kv_width).t()
         self._v = reader.take('self_attn.v_proj.weight', kv_width, kv_width).t()
         self._output = reader.take('self_attn.o_proj.weight', width, query_width).t()
-        self._gate_up = reader.fuse(('mlp.gate_proj.weight', 'mlp.up_proj.weight'),
-                                    (mlp_width, mlp_width), width).t()
+        self._gate_up = reader.fuse(
+            ('mlp.gate_proj.weight', 'mlp.up_proj.weight'), (mlp_width, mlp_width), width
+        ).t()
         self._down = reader.take('mlp.down_proj.weight', width, mlp_width).t()
         self._input_norm = load_norm(reader, 'input_layernorm.weight', shape, False)
         self._mlp_norm = load_norm(reader, 'post_attention_layernorm.weight', shape, False)
@@ -71,8 +73,11 @@ class CrossExpert:
         self._kv_width = shape.num_kv_heads * shape.head_dim
 
     def _cross_layers(self) -> list[tuple[int, _CrossLayer]]:
-        return [(index, layer) for index, layer in enumerate(self._layers)
-                if isinstance(layer, _CrossLayer)]
+        return [
+            (index, layer)
+            for index, layer in enumerate(self._layers)
+            if isinstance(layer, _CrossLayer)
+        ]
 
     def project_prefix(self, prefix_kv: PrefixKV) -> CrossKV:
         """Project a prefix for all odd layers, with room for the state's row at the end."""
@@ -86,8 +91,10 @@ class CrossExpert:
 
     def recording(self, cross: CrossKV, attend: Attend) -> Attend:
         """Return `attend` for the state token, which also fills its row of the odd layers."""
-        rows = {index: (layer, kv) for (index, layer), kv
-                in zip(self._cross_layers(), cross, strict=True)}
+        rows = {
+            index: (layer, kv)
+            for (index, layer), kv in zip(self._cross_layers(), cross, strict=True)
+        }
 
         def record(index: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
             if index in rows:
@@ -97,8 +104,9 @@ class CrossExpert:
 
         return record
 
-    def __call__(self, hidden: Tensor, rope: RopeRows, rope_from_0: RopeRows, cross: CrossKV,
-                 attend: Attend) -> Tensor:
+    def __call__(
+        self, hidden: Tensor, rope: RopeRows, rope_from_0: RopeRows, cross: CrossKV, attend: Attend
+    ) -> Tensor:
         """Run all layers and the final norm: hidden [num_tokens, width] -> the same."""
         projected = iter(cross)
         for index, layer in enumerate(self._layers):

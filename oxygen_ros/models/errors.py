@@ -1,4 +1,5 @@
 """What can be wrong with a checkpoint."""
+
 from ..errors import OxygenError
 
 

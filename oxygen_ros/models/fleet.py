@@ -1,4 +1,5 @@
 """What a fleet costs an hour: boards over their lifetime, and power."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -3,6 +3,7 @@
 openpi `models/pi0.py`, `sample_actions` and `posemb_sincos`: x <- x + dt * v(x, t), dt = -1 / S,
 with the velocity trained towards noise - action.
 """
+
 from __future__ import annotations
 
 import math
@@ -25,8 +26,9 @@ def euler_times(num_steps: int) -> Tensor:
     return times.to(torch.float32).to(torch.float64)
 
 
-def time_embedding(times: Tensor, width: int, min_period: float = 4e-3,
-                   max_period: float = 4.0) -> Tensor:
+def time_embedding(
+    times: Tensor, width: int, min_period: float = 4e-3, max_period: float = 4.0
+) -> Tensor:
     """Sine then cosine of 2 pi t / period with log-spaced periods.
 
     Computed in float64, since a float32 phase is wrong by 4e-5, and rounded to float32.

@@ -1,4 +1,5 @@
 """What the families have in common: vision, language, and the shape of an action pass."""
+
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
@@ -18,8 +19,10 @@ from .vision import VisionTower
 from .vla_config import VLAConfig
 from .weights import WeightReader
 
-_NO_PROCESSING = ('this model was loaded without its pre- and post-processing: '
-                  'expected policy_preprocessor.json or norm_stats.json beside its weights')
+_NO_PROCESSING = (
+    'this model was loaded without its pre- and post-processing: '
+    'expected policy_preprocessor.json or norm_stats.json beside its weights'
+)
 
 
 @dataclass(slots=True)
@@ -50,10 +53,17 @@ class FlowVLA(ABC):
     has_unit_offset = True  # stored norm weights lack their one (Gemma)
     may_be_tied = True  # output head and embedding
 
-    def __init__(self, config: VLAConfig, tensors: Mapping[str, Tensor], checksum: str,
-                 device: torch.device, dtype: torch.dtype, action_dt_s: float,
-                 processing: Processing | None = None,
-                 adapters: Sequence[LayerAdapter | None] | None = None) -> None:
+    def __init__(
+        self,
+        config: VLAConfig,
+        tensors: Mapping[str, Tensor],
+        checksum: str,
+        device: torch.device,
+        dtype: torch.dtype,
+        action_dt_s: float,
+        processing: Processing | None = None,
+        adapters: Sequence[LayerAdapter | None] | None = None,
+    ) -> None:
         self.config, self.checksum = config, checksum
         self.device, self.dtype = device, dtype
         self.processing = processing
@@ -72,19 +82,29 @@ class FlowVLA(ABC):
 
     def _load_prefix(self, reader: WeightReader) -> None:
         config = self.config
-        self._vision = VisionTower(reader.scope('vision_tower.'), reader.scope(self.projector),
-                                   config.vision)
-        self._rope = Rope(config.language.head_dim, config.max_positions, self.device,
-                          config.rope_base)
+        self._vision = VisionTower(
+            reader.scope('vision_tower.'), reader.scope(self.projector), config.vision
+        )
+        self._rope = Rope(
+            config.language.head_dim, config.max_positions, self.device, config.rope_base
+        )
         self._language = LanguageExpert(
-            reader.scope('language_model.'), reader, config.language, config.num_layers,
-            config.vocab_size, self._rope, self.has_unit_offset, self.may_be_tied)
+            reader.scope('language_model.'),
+            reader,
+            config.language,
+            config.num_layers,
+            config.vocab_size,
+            self._rope,
+            self.has_unit_offset,
+            self.may_be_tied,
+        )
 
     def _load_actions(self, reader: WeightReader) -> None:
         """Load the output projection; a family adds its expert."""
         width, dim = self.config.expert.width, self.config.padded_action_dim
-        self._action_out = reader.take('action_out_proj.weight', dim, width,
-                                       dtype=torch.float32).t()
+        self._action_out = reader.take(
+            'action_out_proj.weight', dim, width, dtype=torch.float32
+        ).t()
         self._action_out_bias = reader.take('action_out_proj.bias', dim, dtype=torch.float32)
 
     # The prefix, and text.
@@ -123,8 +143,9 @@ class FlowVLA(ABC):
         return self._language.keys_values(layer, hidden, positions)
 
     @torch.inference_mode()
-    def run_text_layer(self, layer: int, hidden: Tensor, positions: Tensor,
-                       attend: Attend) -> Tensor:
+    def run_text_layer(
+        self, layer: int, hidden: Tensor, positions: Tensor, attend: Attend
+    ) -> Tensor:
         """As `run_layer`, with the text adapter where one is loaded."""
         return self._language.run_layer(layer, hidden, positions, attend, self._adapters[layer])
 
@@ -167,8 +188,10 @@ class FlowVLA(ABC):
         row = None
         if self.spec.action_head_tokens:
             if state is None:
-                raise ValueError('state: expected measured joints, which this model needs in '
-                                 'each pass, got none')
+                raise ValueError(
+                    'state: expected measured joints, which this model needs in '
+                    'each pass, got none'
+                )
             row = self._process().state_row(state, self.config.padded_state_dim)
         return self.begin_pass(noise, row, position)
 
@@ -180,17 +203,23 @@ class FlowVLA(ABC):
         :param state: [1, padded_state_dim], normalised; None for pi0.5.
         """
         if tuple(noise.shape) != self.noise_shape():
-            raise ValueError(f'noise: expected shape {list(self.noise_shape())}, '
-                             f'got {list(noise.shape)}')
+            raise ValueError(
+                f'noise: expected shape {list(self.noise_shape())}, got {list(noise.shape)}'
+            )
         if state is not None:
             state = state.to(self.device, self.dtype)
         num_head = self.spec.action_head_tokens
-        return FlowPass(self.config.num_denoising_steps,
-                        noise.to(self.device, torch.float32, copy=True), state, position,
-                        self._rope.rows(self._offsets[num_head:] + position))
+        return FlowPass(
+            self.config.num_denoising_steps,
+            noise.to(self.device, torch.float32, copy=True),
+            state,
+            position,
+            self._rope.rows(self._offsets[num_head:] + position),
+        )
 
     def prepare_action(  # noqa: B027 a hook, which most families leave alone
-            self, action: ActionPass, shared: object, attend: Attend) -> None:
+        self, action: ActionPass, shared: object, attend: Attend
+    ) -> None:
         """Do nothing; for families with a state token see there."""
 
     @torch.inference_mode()
@@ -198,8 +227,9 @@ class FlowVLA(ABC):
         """Advance the pass by one Euler step of 1 / num_steps."""
         assert isinstance(action, FlowPass)
         hidden = self._expert_output(action, step, attend)
-        action.velocity = torch.addmm(self._action_out_bias, hidden.to(torch.float32),
-                                      self._action_out)
+        action.velocity = torch.addmm(
+            self._action_out_bias, hidden.to(torch.float32), self._action_out
+        )
         action.actions.add_(action.velocity, alpha=-1.0 / action.num_steps)
 
     @abstractmethod

@@ -1,4 +1,5 @@
 """CUDA graphs around the passes that launch most kernels, with the eager ones behind them."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
@@ -131,20 +132,28 @@ class GraphedModel:
         return self._layer(self._model.run_layer, layer, hidden, positions, attend)
 
     @torch.inference_mode()
-    def run_text_layer(self, layer: int, hidden: Tensor, positions: Tensor,
-                       attend: Attend) -> Tensor:
+    def run_text_layer(
+        self, layer: int, hidden: Tensor, positions: Tensor, attend: Attend
+    ) -> Tensor:
         """Run one language layer of text; see `VLAModel.run_text_layer`."""
         return self._layer(self._model.run_text_layer, layer, hidden, positions, attend)
 
-    def _layer(self, run: Callable[..., Tensor], layer: int, hidden: Tensor, positions: Tensor,
-               attend: Attend) -> Tensor:
+    def _layer(
+        self,
+        run: Callable[..., Tensor],
+        layer: int,
+        hidden: Tensor,
+        positions: Tensor,
+        attend: Attend,
+    ) -> Tensor:
         plan = static_plan(attend)
         if plan is None:
             return run(layer, hidden, positions, attend)
         plan.load()
         kind = (run.__name__, plan.buffers)
-        return self._run((*kind, layer), kind, [hidden, positions],
-                         lambda *own: run(layer, *own, attend))
+        return self._run(
+            (*kind, layer), kind, [hidden, positions], lambda *own: run(layer, *own, attend)
+        )
 
     @torch.inference_mode()
     def denoise_step(self, action: ActionPass, step: int, attend: Attend) -> None:
@@ -167,8 +176,13 @@ class GraphedModel:
         flow.actions.copy_(both[0])
         flow.velocity = both[1]
 
-    def _run(self, key: Hashable, kind: Hashable, inputs: Sequence[Tensor],
-             function: Callable[..., Tensor]) -> Tensor:
+    def _run(
+        self,
+        key: Hashable,
+        kind: Hashable,
+        inputs: Sequence[Tensor],
+        function: Callable[..., Tensor],
+    ) -> Tensor:
         """Run a pass by its graph, or eagerly while it is captured.
 
         :param kind: of passes whose inputs and results look alike; key: that pass alone.

@@ -3,6 +3,7 @@
 OpenCV's thread count is a setting of the whole process and is left alone here: it splits a resize
 only by 65,536 output pixels, so the small images of this module are made in the calling thread.
 """
+
 from __future__ import annotations
 
 from enum import Enum
@@ -31,8 +32,9 @@ def resize_with_padding(image: NDArray[np.uint8], size_px: int) -> NDArray[np.ui
     new_height, new_width = _fitting_size(image, size_px)
     top, left = (size_px - new_height) // 2, (size_px - new_width) // 2
     square = np.zeros((size_px, size_px, 3), np.uint8)
-    square[top:top + new_height, left:left + new_width] = cv2.resize(
-        image, (new_width, new_height), interpolation=cv2.INTER_LINEAR)
+    square[top : top + new_height, left : left + new_width] = cv2.resize(
+        image, (new_width, new_height), interpolation=cv2.INTER_LINEAR
+    )
     return square
 
 
@@ -66,13 +68,15 @@ def fit_image(image: NDArray[np.uint8], size_px: int, convention: ImageConventio
     pixels = torch.from_numpy(image.astype(np.float32, order='C')).permute(2, 0, 1) / 255.0
     if image.shape[:2] != (size_px, size_px):
         height, width = _fitting_size(image, size_px)
-        pixels = functional.interpolate(pixels[None], (height, width), mode='bilinear',
-                                        align_corners=False)[0]
+        pixels = functional.interpolate(
+            pixels[None], (height, width), mode='bilinear', align_corners=False
+        )[0]
         below, right = 0, 0
         if convention is ImageConvention.LEROBOT_CENTRED:
             below, right = -(-(size_px - height) // 2), -(-(size_px - width) // 2)
-        pixels = functional.pad(pixels, (size_px - width - right, right,
-                                         size_px - height - below, below))
+        pixels = functional.pad(
+            pixels, (size_px - width - right, right, size_px - height - below, below)
+        )
     return pixels.mul_(2.0).sub_(1.0)
 
 
@@ -86,17 +90,20 @@ def resize_with_pillow(image: NDArray[np.uint8], size_px: int) -> NDArray[np.uin
         return image
     height, width = _fitting_size(image, size_px)
     resized = Image.fromarray(np.ascontiguousarray(image)).resize(
-        (width, height), Image.Resampling.BILINEAR)
+        (width, height), Image.Resampling.BILINEAR
+    )
     square = np.zeros((size_px, size_px, 3), np.uint8)
     top, left = (size_px - height) // 2, (size_px - width) // 2
-    square[top:top + height, left:left + width] = np.asarray(resized)
+    square[top : top + height, left : left + width] = np.asarray(resized)
     return square
 
 
 def _check(image: NDArray[np.uint8]) -> None:
     if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3 or image.size == 0:
-        raise ValueError('image: expected uint8 [height, width, 3] with pixels, '
-                         f'got {image.dtype} {list(image.shape)}')
+        raise ValueError(
+            'image: expected uint8 [height, width, 3] with pixels, '
+            f'got {image.dtype} {list(image.shape)}'
+        )
 
 
 def _fitting_size(image: NDArray[np.uint8], size_px: int) -> tuple[int, int]:

@@ -1,4 +1,5 @@
 """What a checkpoint folder holds, what it lacks, and whether it would load."""
+
 from __future__ import annotations
 
 from collections import Counter
@@ -17,8 +18,20 @@ from .vla_config import Family, VLAConfig
 from .weight_file import WeightFile
 
 # Bytes of one number, by safetensors' name of its type.
-_BYTES = {'F64': 8, 'F32': 4, 'F16': 2, 'BF16': 2, 'I64': 8, 'I32': 4, 'I16': 2, 'I8': 1, 'U8': 1,
-          'BOOL': 1, 'F8_E4M3': 1, 'F8_E5M2': 1}
+_BYTES = {
+    'F64': 8,
+    'F32': 4,
+    'F16': 2,
+    'BF16': 2,
+    'I64': 8,
+    'I32': 4,
+    'I16': 2,
+    'I8': 1,
+    'U8': 1,
+    'BOOL': 1,
+    'F8_E4M3': 1,
+    'F8_E5M2': 1,
+}
 
 
 @dataclass(slots=True)
@@ -41,8 +54,9 @@ def inspect_checkpoint(folder: Path) -> Inspection:
     _weights(result, weights, config)
     try:
         with_processing = config.family is not Family.PALIGEMMA
-        model = load_checkpoint(folder, device=torch.device('meta'),
-                                with_processing=with_processing)
+        model = load_checkpoint(
+            folder, device=torch.device('meta'), with_processing=with_processing
+        )
     except CheckpointError as error:
         result.problems.append(str(error))
         return result
@@ -51,10 +65,14 @@ def inspect_checkpoint(folder: Path) -> Inspection:
         processing = model.processing
         result.facts += [
             ('images', f'{config.vision.image_px} px, {processing.images.value}'),
-            ('prompt', f'{processing.prompt.value}, '
-                       f'at most {processing.max_prompt_tokens} tokens'),
-            ('state', _statistics(processing.state)), ('action', _statistics(processing.action)),
-            ('end of text', ', '.join(map(str, processing.tokenizer.eos_ids)))]
+            (
+                'prompt',
+                f'{processing.prompt.value}, at most {processing.max_prompt_tokens} tokens',
+            ),
+            ('state', _statistics(processing.state)),
+            ('action', _statistics(processing.action)),
+            ('end of text', ', '.join(map(str, processing.tokenizer.eos_ids))),
+        ]
     return result
 
 
@@ -64,20 +82,35 @@ def _sizes(result: Inspection, file: ConfigFile, config: VLAConfig) -> None:
     result.facts += [
         ('family', config.family.value),
         ('source', 'LeRobot' if file.is_lerobot else 'openpi'),
-        ('vision', f'{vision.num_layers} layers of {vision.width}, {vision.image_px} px in '
-                   f'patches of {vision.patch_px}: {vision.num_tokens} tokens an image'),
-        ('language', f'{config.num_layers} layers of {language.width}, {language.num_heads} heads '
-                     f'of {language.head_dim}, {language.num_kv_heads} for K and V; '
-                     f'{config.vocab_size:,} words'),
-        ('action expert', f'{config.num_layers} layers of {expert.width}, '
-                          f'{config.num_denoising_steps} steps'),
+        (
+            'vision',
+            f'{vision.num_layers} layers of {vision.width}, {vision.image_px} px in '
+            f'patches of {vision.patch_px}: {vision.num_tokens} tokens an image',
+        ),
+        (
+            'language',
+            f'{config.num_layers} layers of {language.width}, {language.num_heads} heads '
+            f'of {language.head_dim}, {language.num_kv_heads} for K and V; '
+            f'{config.vocab_size:,} words',
+        ),
+        (
+            'action expert',
+            f'{config.num_layers} layers of {expert.width}, {config.num_denoising_steps} steps',
+        ),
         ('cameras', ', '.join(config.cameras)),
-        ('horizon', f'{config.action_horizon} steps of {config.action_dim} joints '
-                    f'(padded to {config.padded_action_dim})'),
+        (
+            'horizon',
+            f'{config.action_horizon} steps of {config.action_dim} joints '
+            f'(padded to {config.padded_action_dim})',
+        ),
         ('state', f'{config.state_dim} joints, {spec.state_in.value}'),
-        ('KV per token', f'{spec.kv_bytes_per_token(4):,} B in float32, '
-                         f'{spec.kv_bytes_per_token(2):,} B in bfloat16'),
-        ('prefix', f'at most {spec.max_prefix_tokens} tokens')]
+        (
+            'KV per token',
+            f'{spec.kv_bytes_per_token(4):,} B in float32, '
+            f'{spec.kv_bytes_per_token(2):,} B in bfloat16',
+        ),
+        ('prefix', f'at most {spec.max_prefix_tokens} tokens'),
+    ]
 
 
 def _weights(result: Inspection, weights: WeightFile, config: VLAConfig) -> None:
@@ -91,12 +124,19 @@ def _weights(result: Inspection, weights: WeightFile, config: VLAConfig) -> None
     result.facts += [
         ('parameters', f'{num_parameters(config):,}'),
         ('in the file', ', '.join(f'{name} {count:,}' for name, count in by_group.items())),
-        ('bytes', ', '.join(f'{name} {count * _BYTES.get(name, 0):,}'
-                            for name, count in by_type.items())),
-        ('tensors', f'{len(weights)} used, of {len(expected)} known')]
+        (
+            'bytes',
+            ', '.join(
+                f'{name} {count * _BYTES.get(name, 0):,}' for name, count in by_type.items()
+            ),
+        ),
+        ('tensors', f'{len(weights)} used, of {len(expected)} known'),
+    ]
 
 
 def _statistics(normaliser: Normaliser) -> str:
     low, high = normaliser.low, normaliser.high
-    return (f'{normaliser.mode.value}, {len(low)} values, '
-            f'{low.min():.4g}..{low.max():.4g} and {high.min():.4g}..{high.max():.4g}')
+    return (
+        f'{normaliser.mode.value}, {len(low)} values, '
+        f'{low.min():.4g}..{low.max():.4g} and {high.min():.4g}..{high.max():.4g}'
+    )

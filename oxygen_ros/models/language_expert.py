@@ -1,4 +1,5 @@
 """The language expert: token embedding, decoder layers, final norm and output head."""
+
 from __future__ import annotations
 
 import math
@@ -18,20 +19,31 @@ class LanguageExpert:
     output head can be one tensor.
     """
 
-    def __init__(self, reader: WeightReader, head: WeightReader, shape: LayerShape,
-                 num_layers: int, vocab_size: int, rope: Rope, unit_offset: bool = True,
-                 may_be_tied: bool = False) -> None:
+    def __init__(
+        self,
+        reader: WeightReader,
+        head: WeightReader,
+        shape: LayerShape,
+        num_layers: int,
+        vocab_size: int,
+        rope: Rope,
+        unit_offset: bool = True,
+        may_be_tied: bool = False,
+    ) -> None:
         """Load all layers.
 
         :param head: the scope that holds lm_head.weight [vocab_size, width].
         :param unit_offset: the stored norm weights lack their one (Gemma).
         :param may_be_tied: a file may hold embedding or head alone, for both.
         """
-        self._embedding, self._head = _take_tables(reader, head, (vocab_size, shape.width),
-                                                   may_be_tied)
+        self._embedding, self._head = _take_tables(
+            reader, head, (vocab_size, shape.width), may_be_tied
+        )
         self._scale = math.sqrt(shape.width)
-        self._layers = [DecoderLayer(reader.scope(f'layers.{i}.'), shape, unit_offset)
-                        for i in range(num_layers)]
+        self._layers = [
+            DecoderLayer(reader.scope(f'layers.{i}.'), shape, unit_offset)
+            for i in range(num_layers)
+        ]
         self._norm = load_norm(reader, 'norm.weight', shape, unit_offset)
         self._rope = rope
 
@@ -39,8 +51,14 @@ class LanguageExpert:
         """[num_tokens] int64 -> [num_tokens, width], scaled."""
         return self._embedding.index_select(0, tokens).mul_(self._scale)
 
-    def run_layer(self, layer: int, hidden: Tensor, positions: Tensor, attend: Attend,
-                  adapter: LayerAdapter | None = None) -> Tensor:
+    def run_layer(
+        self,
+        layer: int,
+        hidden: Tensor,
+        positions: Tensor,
+        attend: Attend,
+        adapter: LayerAdapter | None = None,
+    ) -> Tensor:
         """Hidden [num_tokens, width] at positions [num_tokens] int64 -> the same shape."""
         return self._layers[layer](layer, hidden, self._rope.rows(positions), attend, adapter)
 
@@ -53,8 +71,9 @@ class LanguageExpert:
         return torch.mm(self._norm(hidden), self._head).to(torch.float32)
 
 
-def _take_tables(reader: WeightReader, head: WeightReader, shape: tuple[int, int],
-                 may_be_tied: bool) -> tuple[Tensor, Tensor]:
+def _take_tables(
+    reader: WeightReader, head: WeightReader, shape: tuple[int, int], may_be_tied: bool
+) -> tuple[Tensor, Tensor]:
     """Return embedding [vocab_size, width] and head [width, vocab_size], of one memory if tied.
 
     PaliGemma's two are one tensor: files of transformers hold the embedding alone, several pi0

@@ -3,6 +3,7 @@
 Formulas: Gemma as in openpi `models/gemma.py` (fp32 statistics, eps 1e-6, half-split RoPE with
 base 10,000, tanh-GELU gating, no biases). Attention is not here: each layer gets `attend`.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -56,10 +57,11 @@ class RopeRows(NamedTuple):
 class Rope:
     """Half-split rotary embedding, as a table indexed by position."""
 
-    def __init__(self, head_dim: int, max_positions: int, device: torch.device,
-                 base: float = 10_000.0) -> None:
+    def __init__(
+        self, head_dim: int, max_positions: int, device: torch.device, base: float = 10_000.0
+    ) -> None:
         exponent = torch.arange(0, head_dim, 2, dtype=torch.float32) / head_dim
-        angle = torch.arange(max_positions, dtype=torch.float32)[:, None] / base ** exponent
+        angle = torch.arange(max_positions, dtype=torch.float32)[:, None] / base**exponent
         cos, sin = angle.cos(), angle.sin()
         table = torch.stack((torch.cat((cos, cos), 1), torch.cat((-sin, sin), 1)), 1)
         self._table = table.to(device)  # [max_positions, 2, head_dim] float32
@@ -79,15 +81,19 @@ def apply_rope(x: Tensor, rope: RopeRows) -> Tensor:
 class RMSNorm:
     """`x / sqrt(mean(x^2) + eps)`, statistics in float32."""
 
-    def __init__(self, width: int, eps: float, device: torch.device,
-                 weight: Tensor | None = None) -> None:
+    def __init__(
+        self, width: int, eps: float, device: torch.device, weight: Tensor | None = None
+    ) -> None:
         """:param weight: factor [width]; for Gemma one plus the stored weight; None: 1."""
         self._weight = weight
         self._eps = torch.tensor(eps, dtype=torch.float32, device=device)
         self._inverse_width = 1.0 / width
         # One kernel on CUDA; on a CPU it takes longer than the four operations below.
-        self._fused = (partial(functional.rms_norm, normalized_shape=(width,), eps=eps)
-                       if device.type == 'cuda' else None)
+        self._fused = (
+            partial(functional.rms_norm, normalized_shape=(width,), eps=eps)
+            if device.type == 'cuda'
+            else None
+        )
 
     def _normalised(self, x: Tensor, weight: Tensor | None = None) -> Tensor:
         """Return x normalised and multiplied by a weight, [num_tokens, width] float32."""
@@ -138,11 +144,15 @@ class Projections:
         width, mlp_width = shape.width, shape.mlp_width
         query_width = shape.num_heads * shape.head_dim
         kv_width = shape.num_kv_heads * shape.head_dim
-        self._qkv = reader.fuse([f'self_attn.{name}_proj.weight' for name in 'qkv'],
-                                (query_width, kv_width, kv_width), width).t()
+        self._qkv = reader.fuse(
+            [f'self_attn.{name}_proj.weight' for name in 'qkv'],
+            (query_width, kv_width, kv_width),
+            width,
+        ).t()
         self.output = reader.take('self_attn.o_proj.weight', width, query_width).t()
-        self._gate_up = reader.fuse(('mlp.gate_proj.weight', 'mlp.up_proj.weight'),
-                                    (mlp_width, mlp_width), width).t()
+        self._gate_up = reader.fuse(
+            ('mlp.gate_proj.weight', 'mlp.up_proj.weight'), (mlp_width, mlp_width), width
+        ).t()
         self.down = reader.take('mlp.down_proj.weight', width, mlp_width).t()
         self._activation = ACTIVATIONS[shape.activation]
         self._qkv_view = (-1, shape.num_heads + 2 * shape.num_kv_heads, shape.head_dim)
@@ -152,8 +162,14 @@ class Projections:
         self._kv_view = (-1, 2 * shape.num_kv_heads, shape.head_dim)
         self._keys_and_values = (shape.num_kv_heads, shape.num_kv_heads)
 
-    def attention(self, layer: int, normed: Tensor, rope: RopeRows, attend: Attend,
-                  adapter: LowRank | None = None) -> Tensor:
+    def attention(
+        self,
+        layer: int,
+        normed: Tensor,
+        rope: RopeRows,
+        attend: Attend,
+        adapter: LowRank | None = None,
+    ) -> Tensor:
         """Attention without the output product: [n, width] -> [n, num_heads * head_dim].
 
         :param adapter: of the fused q, k and v.
@@ -193,8 +209,14 @@ class DecoderLayer:
         self._input_norm = load_norm(reader, 'input_layernorm.weight', shape, unit_offset)
         self._mlp_norm = load_norm(reader, 'post_attention_layernorm.weight', shape, unit_offset)
 
-    def __call__(self, layer: int, hidden: Tensor, rope: RopeRows, attend: Attend,
-                 adapter: LayerAdapter | None = None) -> Tensor:
+    def __call__(
+        self,
+        layer: int,
+        hidden: Tensor,
+        rope: RopeRows,
+        attend: Attend,
+        adapter: LayerAdapter | None = None,
+    ) -> Tensor:
         """Hidden [num_tokens, width] -> the same; the argument is left as it was."""
         if adapter is not None:
             return self._adapted(layer, hidden, rope, attend, adapter)
@@ -207,8 +229,9 @@ class DecoderLayer:
         """Hidden [num_tokens, width] -> what the layer would leave in the cache, and no more."""
         return self._projections.keys_values(self._input_norm(hidden), rope)
 
-    def _adapted(self, layer: int, hidden: Tensor, rope: RopeRows, attend: Attend,
-                 adapter: LayerAdapter) -> Tensor:
+    def _adapted(
+        self, layer: int, hidden: Tensor, rope: RopeRows, attend: Attend, adapter: LayerAdapter
+    ) -> Tensor:
         weights = self._projections
         attended = weights.attention(layer, self._input_norm(hidden), rope, attend, adapter.qkv)
         hidden = torch.addmm(hidden, attended, weights.output)
@@ -228,8 +251,15 @@ class ModulatedLayer:
         self._projections = Projections(reader, shape)
         self._norm = RMSNorm(shape.width, shape.eps, reader.device)
 
-    def __call__(self, layer: int, hidden: Tensor, attention: Modulation, mlp: Modulation,
-                 rope: RopeRows, attend: Attend) -> Tensor:
+    def __call__(
+        self,
+        layer: int,
+        hidden: Tensor,
+        attention: Modulation,
+        mlp: Modulation,
+        rope: RopeRows,
+        attend: Attend,
+    ) -> Tensor:
         """Hidden [num_tokens, width] -> the same; the argument is left as it was."""
         weights, norm = self._projections, self._norm
         attended = weights.attention(layer, norm.modulated(hidden, attention), rope, attend)

@@ -1,4 +1,5 @@
 """Writing a checkpoint with random weights in LeRobot's layout: to try, test and measure with."""
+
 from __future__ import annotations
 
 from dataclasses import replace
@@ -36,22 +37,36 @@ def small_config(family: Family, cameras: tuple[str, ...], num_joints: int) -> V
     is_smol = family is Family.SMOLVLA
     activation, eps = ('silu', 1e-5) if is_smol else ('gelu_tanh', 1e-6)
     heads = (4, 2 if is_smol else 1, 16, activation, eps)
-    vision = VisionShape(64 if is_smol else 56, 8 if is_smol else 14, 48, 96, 2, 4, 64,
-                         shuffle=2 if is_smol else 0)
+    vision = VisionShape(
+        64 if is_smol else 56, 8 if is_smol else 14, 48, 96, 2, 4, 64, shuffle=2 if is_smol else 0
+    )
     return VLAConfig(
-        family, vision, LayerShape(64, 128, *heads), LayerShape(48, 96, *heads), 4,
-        _SMALL_VOCAB_SIZE, 16, max(32, num_joints), num_joints, max(32, num_joints), num_joints,
-        200 if family is Family.PI05 else 48, cameras)
+        family,
+        vision,
+        LayerShape(64, 128, *heads),
+        LayerShape(48, 96, *heads),
+        4,
+        _SMALL_VOCAB_SIZE,
+        16,
+        max(32, num_joints),
+        num_joints,
+        max(32, num_joints),
+        num_joints,
+        200 if family is Family.PI05 else 48,
+        cameras,
+    )
 
 
 def real_config(family: Family, cameras: tuple[str, ...], num_joints: int) -> VLAConfig:
     """Return the real model's sizes."""
-    return replace(preset(family.value), cameras=cameras, action_dim=num_joints,
-                   state_dim=num_joints)
+    return replace(
+        preset(family.value), cameras=cameras, action_dim=num_joints, state_dim=num_joints
+    )
 
 
-def write_checkpoint(folder: Path, config: VLAConfig, seed: int = 0,
-                     dtype: torch.dtype = torch.float32) -> None:
+def write_checkpoint(
+    folder: Path, config: VLAConfig, seed: int = 0, dtype: torch.dtype = torch.float32
+) -> None:
     """Write weights, config, processors and tokenizer.
 
     :raises CheckpointError: the folder exists and is not empty.
@@ -59,8 +74,10 @@ def write_checkpoint(folder: Path, config: VLAConfig, seed: int = 0,
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise CheckpointError(f'{folder}: expected a new or empty folder')
     folder.mkdir(parents=True, exist_ok=True)
-    tensors = {lerobot_name(name, config.family): draw(name, shape, seed).to(dtype)
-               for name, shape in tensor_shapes(config).items()}
+    tensors = {
+        lerobot_name(name, config.family): draw(name, shape, seed).to(dtype)
+        for name, shape in tensor_shapes(config).items()
+    }
     save_file(tensors, folder / 'model.safetensors')
     write_description(folder, config)
 
@@ -78,14 +95,16 @@ def lerobot_name(name: str, family: Family) -> str:
     outer = 'model.vlm_with_expert.' if smol else 'model.paligemma_with_expert.'
     inner = outer + ('vlm.' if smol else 'paligemma.')
     for ours, theirs in (
-            ('vision_tower.', inner + ('model.vision_model.' if smol else
-                                       'model.vision_tower.vision_model.')),
-            ('multi_modal_projector.', inner + 'model.multi_modal_projector.'),
-            ('connector.', inner + 'model.connector.modality_projection.proj.'),
-            ('language_model.', inner + ('model.text_model.' if smol else
-                                         'model.language_model.')),
-            ('lm_head.', inner + 'lm_head.'),
-            ('action_expert.', outer + ('lm_expert.' if smol else 'gemma_expert.model.'))):
+        (
+            'vision_tower.',
+            inner + ('model.vision_model.' if smol else 'model.vision_tower.vision_model.'),
+        ),
+        ('multi_modal_projector.', inner + 'model.multi_modal_projector.'),
+        ('connector.', inner + 'model.connector.modality_projection.proj.'),
+        ('language_model.', inner + ('model.text_model.' if smol else 'model.language_model.')),
+        ('lm_head.', inner + 'lm_head.'),
+        ('action_expert.', outer + ('lm_expert.' if smol else 'gemma_expert.model.')),
+    ):
         if name.startswith(ours):
             return theirs + name.removeprefix(ours)
     return f'model.{name}'
@@ -122,14 +141,16 @@ def make_tokenizer() -> Tokenizer:
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.add_special_tokens([AddedToken(token, special=True) for token in SPECIAL_TOKENS])
     tokenizer.post_processor = processors.TemplateProcessing(
-        single='<bos> $A', special_tokens=[('<bos>', tokenizer.token_to_id('<bos>'))])
+        single='<bos> $A', special_tokens=[('<bos>', tokenizer.token_to_id('<bos>'))]
+    )
     return tokenizer
 
 
 def _features(config: VLAConfig) -> tuple[dict[str, Any], dict[str, Any]]:
     inputs: dict[str, Any] = {
         f'observation.images.{camera}': {'type': 'VISUAL', 'shape': [3, 480, 640]}
-        for camera in config.cameras}
+        for camera in config.cameras
+    }
     inputs['observation.state'] = {'type': 'STATE', 'shape': [config.state_dim]}
     return inputs, {'action': {'type': 'ACTION', 'shape': [config.action_dim]}}
 
@@ -145,49 +166,92 @@ def policy_config(config: VLAConfig) -> dict[str, Any]:
     language, expert, vision = config.language, config.expert, config.vision
     is_smol = config.family is Family.SMOLVLA
     return {
-        'type': config.family.value, 'input_features': inputs, 'output_features': outputs,
-        'chunk_size': config.action_horizon, 'n_action_steps': config.action_horizon,
-        'max_state_dim': config.padded_state_dim, 'max_action_dim': config.padded_action_dim,
+        'type': config.family.value,
+        'input_features': inputs,
+        'output_features': outputs,
+        'chunk_size': config.action_horizon,
+        'n_action_steps': config.action_horizon,
+        'max_state_dim': config.padded_state_dim,
+        'max_action_dim': config.padded_action_dim,
         'num_steps' if is_smol else 'num_inference_steps': config.num_denoising_steps,
-        'tokenizer_max_length': config.max_prompt_tokens, 'empty_cameras': 0,
-        'normalization_mapping': _norm_map(config), 'min_period': config.min_period,
+        'tokenizer_max_length': config.max_prompt_tokens,
+        'empty_cameras': 0,
+        'normalization_mapping': _norm_map(config),
+        'min_period': config.min_period,
         'max_period': config.max_period,
         'sizes': {
-            'family': config.family.value, 'layers': config.num_layers, 'width': language.width,
-            'heads': language.num_heads, 'kv_heads': language.num_kv_heads,
-            'head_dim': language.head_dim, 'mlp': language.mlp_width,
-            'expert_width': expert.width, 'expert_mlp': expert.mlp_width,
-            'vision_width': vision.width, 'vision_heads': vision.num_heads,
-            'vision_layers': vision.num_layers, 'vision_mlp': vision.mlp_width,
-            'image_size': vision.image_px, 'patch': vision.patch_px, 'vocab': config.vocab_size,
-            'cameras': len(config.cameras), 'connector_scale': vision.shuffle,
-            'rms_eps': language.eps, 'vision_eps': vision.eps}}
+            'family': config.family.value,
+            'layers': config.num_layers,
+            'width': language.width,
+            'heads': language.num_heads,
+            'kv_heads': language.num_kv_heads,
+            'head_dim': language.head_dim,
+            'mlp': language.mlp_width,
+            'expert_width': expert.width,
+            'expert_mlp': expert.mlp_width,
+            'vision_width': vision.width,
+            'vision_heads': vision.num_heads,
+            'vision_layers': vision.num_layers,
+            'vision_mlp': vision.mlp_width,
+            'image_size': vision.image_px,
+            'patch': vision.patch_px,
+            'vocab': config.vocab_size,
+            'cameras': len(config.cameras),
+            'connector_scale': vision.shuffle,
+            'rms_eps': language.eps,
+            'vision_eps': vision.eps,
+        },
+    }
 
 
 def _write_processors(folder: Path, config: VLAConfig) -> None:
     """Write both pipelines with the steps and names that LeRobot gives them."""
     inputs, outputs = _features(config)
     norm = {'eps': 1e-8, 'features': inputs | outputs, 'norm_map': _norm_map(config)}
-    newline = 'pi0_new_line_processor' if config.family is Family.PI0 else (
-        'smolvla_new_line_processor')
-    normalise = _step('normalizer_processor', norm,
-                      'policy_preprocessor_step_3_normalizer_processor.safetensors')
-    tokens = _step('tokenizer_processor', {
-        'max_length': config.max_prompt_tokens, 'task_key': 'task', 'padding_side': 'right',
-        'padding': 'max_length', 'truncation': True, 'tokenizer_name': '.'})
-    prompt = ([normalise, _step('pi05_prepare_state_tokenizer_processor_step', {}), tokens]
-              if config.family is Family.PI05 else [_step(newline, {}), tokens, normalise])
-    before = [_step('rename_observations_processor', {'rename_map': {}}),
-              _step('to_batch_processor', {}), *prompt,
-              _step('device_processor', {'device': 'cpu', 'float_dtype': None})]
-    after = [_step('unnormalizer_processor', norm | {'features': outputs},
-                   'policy_postprocessor_step_0_unnormalizer_processor.safetensors'),
-             _step('device_processor', {'device': 'cpu', 'float_dtype': None})]
+    newline = (
+        'pi0_new_line_processor' if config.family is Family.PI0 else ('smolvla_new_line_processor')
+    )
+    normalise = _step(
+        'normalizer_processor', norm, 'policy_preprocessor_step_3_normalizer_processor.safetensors'
+    )
+    tokens = _step(
+        'tokenizer_processor',
+        {
+            'max_length': config.max_prompt_tokens,
+            'task_key': 'task',
+            'padding_side': 'right',
+            'padding': 'max_length',
+            'truncation': True,
+            'tokenizer_name': '.',
+        },
+    )
+    prompt = (
+        [normalise, _step('pi05_prepare_state_tokenizer_processor_step', {}), tokens]
+        if config.family is Family.PI05
+        else [_step(newline, {}), tokens, normalise]
+    )
+    before = [
+        _step('rename_observations_processor', {'rename_map': {}}),
+        _step('to_batch_processor', {}),
+        *prompt,
+        _step('device_processor', {'device': 'cpu', 'float_dtype': None}),
+    ]
+    after = [
+        _step(
+            'unnormalizer_processor',
+            norm | {'features': outputs},
+            'policy_postprocessor_step_0_unnormalizer_processor.safetensors',
+        ),
+        _step('device_processor', {'device': 'cpu', 'float_dtype': None}),
+    ]
     statistics = {
-        f'{feature}.{key}': value for feature, size, scale in (
+        f'{feature}.{key}': value
+        for feature, size, scale in (
             ('observation.state', config.state_dim, _STATE_RANGE),
-            ('action', config.action_dim, _ACTION_RANGE))
-        for key, value in _statistics(size, scale).items()}
+            ('action', config.action_dim, _ACTION_RANGE),
+        )
+        for key, value in _statistics(size, scale).items()
+    }
     for name, steps in (('policy_preprocessor', before), ('policy_postprocessor', after)):
         _write_json(folder / f'{name}.json', {'name': name, 'steps': steps})
         for step in steps:
@@ -202,8 +266,16 @@ def _step(name: str, config: dict[str, Any], state_file: str | None = None) -> d
 
 def _statistics(size: int, scale: float) -> dict[str, np.typing.NDArray[np.float32]]:
     one = np.full(size, scale, np.float32)
-    return {'min': -one, 'q01': -one, 'q10': -0.8 * one, 'mean': 0.0 * one, 'std': 0.5 * one,
-            'q90': 0.8 * one, 'q99': one, 'max': one}
+    return {
+        'min': -one,
+        'q01': -one,
+        'q10': -0.8 * one,
+        'mean': 0.0 * one,
+        'std': 0.5 * one,
+        'q90': 0.8 * one,
+        'q99': one,
+        'max': one,
+    }
 
 
 def _write_json(path: Path, values: dict[str, Any]) -> None:

@@ -3,6 +3,7 @@
 LeRobot `processor/normalize_processor.py` and openpi `transforms.py` differ in what they add to a
 divisor; nothing is clipped by either.
 """
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -26,8 +27,11 @@ class NormMode(str, Enum):
 
 
 # The two statistics of each mode that are mapped to -1 and 1.
-_RANGES = {NormMode.MIN_MAX: ('min', 'max'), NormMode.QUANTILES: ('q01', 'q99'),
-           NormMode.QUANTILE10: ('q10', 'q90')}
+_RANGES = {
+    NormMode.MIN_MAX: ('min', 'max'),
+    NormMode.QUANTILES: ('q01', 'q99'),
+    NormMode.QUANTILE10: ('q10', 'q90'),
+}
 
 
 def needed_statistics(mode: NormMode) -> tuple[str, ...]:
@@ -52,8 +56,15 @@ class Normaliser:
     always_add: bool = False
 
     @classmethod
-    def load(cls, name: str, mode: NormMode, statistics: Mapping[str, FloatArray], size: int,
-             eps: float, always_add: bool = False) -> Normaliser:
+    def load(
+        cls,
+        name: str,
+        mode: NormMode,
+        statistics: Mapping[str, FloatArray],
+        size: int,
+        eps: float,
+        always_add: bool = False,
+    ) -> Normaliser:
         """Take a feature's statistics.
 
         :param statistics: by name, each [size].
@@ -64,12 +75,16 @@ class Normaliser:
         for key in needed_statistics(mode):
             value = statistics.get(key)
             if value is None:
-                raise CheckpointError(f'statistics of {name}: expected {key} for {mode.value}, '
-                                      f'found {", ".join(sorted(statistics)) or "none"}')
+                raise CheckpointError(
+                    f'statistics of {name}: expected {key} for {mode.value}, '
+                    f'found {", ".join(sorted(statistics)) or "none"}'
+                )
             value = np.asarray(value, np.float32)
             if value.shape != (size,):
-                raise CheckpointError(f'statistics of {name}: expected {key} of shape [{size}], '
-                                      f'got {list(value.shape)}')
+                raise CheckpointError(
+                    f'statistics of {name}: expected {key} of shape [{size}], '
+                    f'got {list(value.shape)}'
+                )
             if not np.isfinite(value).all():
                 raise CheckpointError(f'statistics of {name}: expected finite {key}, got {value}')
             values.append(value)

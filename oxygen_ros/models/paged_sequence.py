@@ -1,4 +1,5 @@
 """One sequence on the engine's paged attention without an engine: for parity and measurement."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -23,8 +24,9 @@ class PagedSequence:
     :param max_own_tokens: rows of the task after the prefix.
     """
 
-    def __init__(self, model: FlowVLA, backend: str, max_prefix_tokens: int,
-                 max_own_tokens: int) -> None:
+    def __init__(
+        self, model: FlowVLA, backend: str, max_prefix_tokens: int, max_own_tokens: int
+    ) -> None:
         self.model = model
         self.num_prefix = self.num_own = 0
         self._prefix_blocks = -(-max_prefix_tokens // BLOCK_SIZE)
@@ -43,15 +45,17 @@ class PagedSequence:
         """Build the prefix of images [3, px, px] and tokens [n]; return all hidden states."""
         model = self.model
         return self.prefill_features(
-            [model.encode_image(image.to(model.device, model.dtype)) for image in images], tokens)
+            [model.encode_image(image.to(model.device, model.dtype)) for image in images], tokens
+        )
 
     @torch.inference_mode()
     def prefill_features(self, features: Sequence[Tensor], tokens: Tensor) -> Tensor:
         """Build the prefix of encoded images [tokens_per_image, width] and tokens [n]."""
         model = self.model
         hidden = torch.cat([*features, model.embed_tokens(tokens.to(model.device))])
-        span = Span(len(hidden), 0, 0, tuple(range(self._prefix_blocks)), 0,
-                    MaskKind.BIDIRECTIONAL)
+        span = Span(
+            len(hidden), 0, 0, tuple(range(self._prefix_blocks)), 0, MaskKind.BIDIRECTIONAL
+        )
         attend = partial(self._backend.attend, self._backend.plan([span]))
         positions = torch.arange(len(hidden), device=model.device)
         for layer in range(model.spec.num_layers):
@@ -77,8 +81,9 @@ class PagedSequence:
         return self.cache.prefix_view(layer, 0, self.num_prefix)
 
     @torch.inference_mode()
-    def act(self, noise: Tensor, state: Tensor | None,
-            suffix_shift: int = 0) -> tuple[Tensor, FlowPass]:
+    def act(
+        self, noise: Tensor, state: Tensor | None, suffix_shift: int = 0
+    ) -> tuple[Tensor, FlowPass]:
         """Make one pass; return the first velocity and the finished pass.
 
         :param suffix_shift: added to the suffix's positions: a mistake on purpose.

@@ -1,4 +1,5 @@
 """PaliGemma: images and text without actions, to prove the text head against transformers."""
+
 from __future__ import annotations
 
 from torch import Tensor

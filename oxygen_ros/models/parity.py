@@ -4,6 +4,7 @@ A folder holds a checkpoint and beside it `io.safetensors`: inputs in the model'
 what the original made of them. Batch rows are run one by one, without absent cameras and padding,
 through the engine's paged attention. The names of the tensors are in doc/models.md.
 """
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -25,8 +26,14 @@ from .vla_config import Family
 
 IO_NAME = 'io.safetensors'
 MAX_IMAGES = 16
-TOLERANCES = {'actions': 3e-5, 'velocity': 1e-4, 'prefix_kv': 5e-5, 'image_embed': 5e-5,
-              'text_logits': 5e-5, 'text_tokens': 0.0}
+TOLERANCES = {
+    'actions': 3e-5,
+    'velocity': 1e-4,
+    'prefix_kv': 5e-5,
+    'image_embed': 5e-5,
+    'text_logits': 5e-5,
+    'text_tokens': 0.0,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +61,10 @@ class Comparison:
     def add(self, quantity: str, ours: Tensor, reference: Tensor) -> None:
         """Compare two tensors of one shape."""
         if ours.shape != reference.shape:
-            raise CheckpointError(f'{quantity}: expected shape {list(ours.shape)} in {IO_NAME}, '
-                                  f'got {list(reference.shape)}')
+            raise CheckpointError(
+                f'{quantity}: expected shape {list(ours.shape)} in {IO_NAME}, '
+                f'got {list(reference.shape)}'
+            )
         difference = (ours.double() - reference.double()).abs().max().item()
         scale = reference.double().abs().max().item()
         worst, largest = self._found.get(quantity, (0.0, 0.0))
@@ -65,8 +74,11 @@ class Comparison:
 
     def differences(self) -> list[Difference]:
         """Return the results, in the order of the tolerances."""
-        return [Difference(quantity, *self._at(quantity))
-                for quantity in self._tolerances if quantity in self._found]
+        return [
+            Difference(quantity, *self._at(quantity))
+            for quantity in self._tolerances
+            if quantity in self._found
+        ]
 
     def _at(self, quantity: str) -> tuple[float, float, float]:
         value, scale = self._found[quantity]
@@ -84,8 +96,12 @@ def load_io(folder: Path) -> dict[str, Tensor]:
         raise CheckpointError(f'{folder}: expected a whole {IO_NAME}, got: {error}') from error
 
 
-def check_folder(folder: Path, backend: str = 'sdpa', device: torch.device | str = 'cpu',
-                 tolerances: Mapping[str, float] = TOLERANCES) -> list[Difference]:
+def check_folder(
+    folder: Path,
+    backend: str = 'sdpa',
+    device: torch.device | str = 'cpu',
+    tolerances: Mapping[str, float] = TOLERANCES,
+) -> list[Difference]:
     """Load a folder's checkpoint in float32 and compare all that its reference holds.
 
     :raises CheckpointError: the checkpoint or the reference cannot be used.
@@ -100,15 +116,19 @@ def check_folder(folder: Path, backend: str = 'sdpa', device: torch.device | str
             for row in range(len(io['noise'])):
                 _check_row(model, io, row, backend, comparison)
     except KeyError as error:
-        raise CheckpointError(f'{folder / IO_NAME}: expected a tensor {error}, '
-                              'found none') from error
+        raise CheckpointError(
+            f'{folder / IO_NAME}: expected a tensor {error}, found none'
+        ) from error
     return comparison.differences()
 
 
 def row_inputs(io: Mapping[str, Tensor], row: int) -> tuple[list[Tensor], Tensor]:
     """Return the images that are there [3, px, px] and the valid tokens of a row."""
-    images = [io[f'image.{i}'][row] for i in range(MAX_IMAGES)
-              if f'image.{i}' in io and bool(io[f'image_mask.{i}'][row])]
+    images = [
+        io[f'image.{i}'][row]
+        for i in range(MAX_IMAGES)
+        if f'image.{i}' in io and bool(io[f'image_mask.{i}'][row])
+    ]
     return images, io['tokens'][row][io['token_mask'][row]]
 
 
@@ -117,8 +137,9 @@ def row_state(io: Mapping[str, Tensor], row: int) -> Tensor | None:
     return io['state'][row][None] if 'state' in io else None
 
 
-def _check_row(model: FlowVLA, io: Mapping[str, Tensor], row: int, backend: str,
-               comparison: Comparison) -> None:
+def _check_row(
+    model: FlowVLA, io: Mapping[str, Tensor], row: int, backend: str, comparison: Comparison
+) -> None:
     images, tokens = row_inputs(io, row)
     num_text = io['check.text.tokens'].shape[1] if 'check.text.tokens' in io else 0
     room = max(model.spec.action_suffix_tokens, num_text)
@@ -140,12 +161,18 @@ def _check_row(model: FlowVLA, io: Mapping[str, Tensor], row: int, backend: str,
     comparison.add('velocity', velocity.cpu(), io['check.velocity.first'][row])
     comparison.add('actions', action.actions.cpu(), io['actions'][row])
     if num_text:
-        _check_text(sequence, hidden, io['check.text.tokens'][row], io['check.text.logits'][row],
-                    comparison)
+        _check_text(
+            sequence,
+            hidden,
+            io['check.text.tokens'][row],
+            io['check.text.logits'][row],
+            comparison,
+        )
 
 
-def _check_text(sequence: PagedSequence, hidden: Tensor, tokens: Tensor, logits: Tensor,
-                comparison: Comparison) -> None:
+def _check_text(
+    sequence: PagedSequence, hidden: Tensor, tokens: Tensor, logits: Tensor, comparison: Comparison
+) -> None:
     """Decode greedily from the prefix's last token, own tokens from the first row on."""
     ours = [sequence.model.logits(hidden[-1:])[0]]
     ours.extend(sequence.step(token) for token in tokens[:-1].tolist())
@@ -153,18 +180,21 @@ def _check_text(sequence: PagedSequence, hidden: Tensor, tokens: Tensor, logits:
     comparison.add('text_tokens', torch.stack(ours).argmax(-1).cpu(), tokens)
 
 
-def _check_paligemma(model: FlowVLA, io: Mapping[str, Tensor], backend: str,
-                     comparison: Comparison) -> None:
+def _check_paligemma(
+    model: FlowVLA, io: Mapping[str, Tensor], backend: str, comparison: Comparison
+) -> None:
     images, tokens = list(io['pixel_values']), io['prompt_ids'][0]
     num_prefix = len(images) * model.spec.tokens_per_image + len(tokens)
     sequence = PagedSequence(model, backend, num_prefix, io['tokens'].shape[1])
     hidden = sequence.prefill(images, tokens)
     one = Rope(model.spec.head_dim, 2, model.device).rows(
-        torch.ones(1, dtype=torch.int64, device=model.device))
+        torch.ones(1, dtype=torch.int64, device=model.device)
+    )
     for layer, name in ((0, 'first'), (model.spec.num_layers - 1, 'last')):
         keys, values = sequence.prefix_kv(layer)
         keys = apply_rope(keys, one)  # transformers counts PaliGemma's positions from 1
         for kind, ours in (('k', keys), ('v', values)):
-            comparison.add('prefix_kv', ours.cpu(),
-                           io[f'check.prefix_{kind}.{name}'][0].transpose(0, 1))
+            comparison.add(
+                'prefix_kv', ours.cpu(), io[f'check.prefix_{kind}.{name}'][0].transpose(0, 1)
+            )
     _check_text(sequence, hidden, io['tokens'][0], io['logits'][0], comparison)

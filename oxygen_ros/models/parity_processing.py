@@ -1,4 +1,5 @@
 """Parity of pre- and post-processing with LeRobot and openpi, from a folder of references."""
+
 from __future__ import annotations
 
 from hashlib import sha256
@@ -18,10 +19,19 @@ from .parity import Comparison, Difference
 from .pipeline_file import Pipeline, POSTPROCESSOR_NAME, PREPROCESSOR_NAME
 from .prompts import build_prompt, PromptStyle
 
-TOLERANCES = {'resize_lerobot_pi': 1e-6, 'resize_lerobot_smolvla': 1e-6, 'resize_openpi': 1.0,
-              'normalise': 1e-6, 'unnormalise': 1e-6, 'prompts': 0.0, 'statistics': 0.0}
-_CONVENTIONS = {'lerobot_pi': ImageConvention.LEROBOT_CENTRED,
-                'lerobot_smolvla': ImageConvention.LEROBOT_TOP_LEFT}
+TOLERANCES = {
+    'resize_lerobot_pi': 1e-6,
+    'resize_lerobot_smolvla': 1e-6,
+    'resize_openpi': 1.0,
+    'normalise': 1e-6,
+    'unnormalise': 1e-6,
+    'prompts': 0.0,
+    'statistics': 0.0,
+}
+_CONVENTIONS = {
+    'lerobot_pi': ImageConvention.LEROBOT_CENTRED,
+    'lerobot_smolvla': ImageConvention.LEROBOT_TOP_LEFT,
+}
 
 
 def is_processing_folder(folder: Path) -> bool:
@@ -61,23 +71,42 @@ def _check_resize(folder: Path, comparison: Comparison) -> None:
         size, name = case['target'], case['name']
         for kind, convention in _CONVENTIONS.items():
             pixels = (fit_image(image, size, convention).numpy() + 1.0) / 2.0
-            _compare_image(comparison, f'resize_{kind}', pixels, references.get(f'{kind}.{name}'),
-                           case.get(kind), case)
+            _compare_image(
+                comparison,
+                f'resize_{kind}',
+                pixels,
+                references.get(f'{kind}.{name}'),
+                case.get(kind),
+                case,
+            )
         resized = resize_with_pillow(image, size).transpose(2, 0, 1)
-        _compare_image(comparison, 'resize_openpi', resized,
-                       None if 'points_yx' in case else
-                       references[f'openpi_pil.{name}'].transpose(2, 0, 1),
-                       case.get('openpi_pil'), case)
+        _compare_image(
+            comparison,
+            'resize_openpi',
+            resized,
+            None if 'points_yx' in case else references[f'openpi_pil.{name}'].transpose(2, 0, 1),
+            case.get('openpi_pil'),
+            case,
+        )
 
 
-def _compare_image(comparison: Comparison, quantity: str, ours: NDArray[Any],
-                   whole: NDArray[Any] | None, part: Any, case: dict[str, Any]) -> None:
+def _compare_image(
+    comparison: Comparison,
+    quantity: str,
+    ours: NDArray[Any],
+    whole: NDArray[Any] | None,
+    part: Any,
+    case: dict[str, Any],
+) -> None:
     """Compare [3, height, width] with a whole image, or with some of its pixels."""
     if whole is None:
         rows, columns = np.transpose(case['points_yx'])
         ours, whole = ours[:, rows, columns].T, np.asarray(part['pixels_rgb'])
-    comparison.add(quantity, torch.from_numpy(ours.astype(np.float64)),
-                   torch.from_numpy(whole.astype(np.float64)))
+    comparison.add(
+        quantity,
+        torch.from_numpy(ours.astype(np.float64)),
+        torch.from_numpy(whole.astype(np.float64)),
+    )
 
 
 def _check_normalise(folder: Path, comparison: Comparison) -> None:
@@ -95,10 +124,14 @@ def _check_normalise(folder: Path, comparison: Comparison) -> None:
     for mode in NormMode:
         if mode is not NormMode.IDENTITY:
             state, action = load('observation.state', mode, 1e-8), load('action', mode, 1e-8)
-            add('normalise', state.normalise(data['state']),
-                data[f'{mode.value}.state_normalised'])
-            add('unnormalise', action.unnormalise(data['model_action']),
-                data[f'{mode.value}.action_unnormalised'])
+            add(
+                'normalise', state.normalise(data['state']), data[f'{mode.value}.state_normalised']
+            )
+            add(
+                'unnormalise',
+                action.unnormalise(data['model_action']),
+                data[f'{mode.value}.action_unnormalised'],
+            )
     openpi = load('observation.state', NormMode.QUANTILES, 1e-6, always_add=True)
     add('normalise', openpi.normalise(data['state']), data['openpi_quantiles.state_normalised'])
 
@@ -126,5 +159,8 @@ def _check_files(folder: Path, comparison: Comparison) -> None:
             for feature, kind in (('observation.state', 'STATE'), ('action', 'ACTION')):
                 statistics = step.statistics(feature)
                 for key in needed_statistics(step.mode(kind)):
-                    comparison.add('statistics', torch.from_numpy(statistics[key]),
-                                   torch.from_numpy(data[f'stats.{feature}.{key}']))
+                    comparison.add(
+                        'statistics',
+                        torch.from_numpy(statistics[key]),
+                        torch.from_numpy(data[f'stats.{feature}.{key}']),
+                    )

@@ -4,6 +4,7 @@ openpi `models/pi0.py` (pi05=False); LeRobot `policies/pi0/modeling_pi0.py`. Seq
 pass: [cameras, prompt][state][action 0 .. horizon - 1]. No block sees a later one, so the state
 token is the same in all steps and runs once a pass.
 """
+
 from __future__ import annotations
 
 import torch
@@ -23,8 +24,9 @@ class Pi0Model(FlowVLA):
         config = self.config
         width = config.expert.width
         self._embed = ActionTimeMLP(reader, config)
-        self._expert = PlainExpert(reader.scope('action_expert.'), config.expert,
-                                   config.num_layers)
+        self._expert = PlainExpert(
+            reader.scope('action_expert.'), config.expert, config.num_layers
+        )
         self._state_in = reader.take('state_proj.weight', width, config.padded_state_dim).t()
         self._state_bias = reader.take('state_proj.bias', width)
 

@@ -1,4 +1,5 @@
 """LeRobot's policy_preprocessor.json and policy_postprocessor.json, with their state files."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -20,10 +21,18 @@ POSTPROCESSOR_NAME = 'policy_postprocessor.json'
 
 # Steps that move data about, and change no number that a model reads.
 _NEUTRAL = ('to_batch_processor', 'device_processor')
-PROMPT_STEPS = ('pi05_prepare_state_tokenizer_processor_step', 'pi0_new_line_processor',
-                'smolvla_new_line_processor')
-_READ = ('rename_observations_processor', 'normalizer_processor', 'unnormalizer_processor',
-         'tokenizer_processor', *PROMPT_STEPS)
+PROMPT_STEPS = (
+    'pi05_prepare_state_tokenizer_processor_step',
+    'pi0_new_line_processor',
+    'smolvla_new_line_processor',
+)
+_READ = (
+    'rename_observations_processor',
+    'normalizer_processor',
+    'unnormalizer_processor',
+    'tokenizer_processor',
+    *PROMPT_STEPS,
+)
 _RELATIVE = ('relative_actions_processor', 'absolute_actions_processor')
 
 
@@ -38,8 +47,11 @@ class Step:
     def statistics(self, feature: str) -> dict[str, FloatArray]:
         """Return a feature's statistics by name."""
         prefix = feature + '.'
-        return {name.removeprefix(prefix): value for name, value in self.tensors.items()
-                if name.startswith(prefix)}
+        return {
+            name.removeprefix(prefix): value
+            for name, value in self.tensors.items()
+            if name.startswith(prefix)
+        }
 
     def mode(self, kind: str) -> NormMode:
         """Return how a kind of feature (STATE, ACTION, VISUAL) is normalised.
@@ -48,8 +60,10 @@ class Step:
         """
         name = (self.config.get('norm_map') or {}).get(kind, 'IDENTITY')
         if name not in [mode.value for mode in NormMode]:
-            raise CheckpointError(f'{self.name}: norm_map of {kind}: expected one of '
-                                  f'{", ".join(mode.value for mode in NormMode)}, got {name!r}')
+            raise CheckpointError(
+                f'{self.name}: norm_map of {kind}: expected one of '
+                f'{", ".join(mode.value for mode in NormMode)}, got {name!r}'
+            )
         return NormMode(name)
 
 
@@ -71,12 +85,16 @@ class Pipeline:
         name = entry.get('registry_name') if isinstance(entry, dict) else None
         config = entry.get('config') or {} if isinstance(entry, dict) else {}
         if name not in (*_NEUTRAL, *_READ, *_RELATIVE):
-            raise CheckpointError(f'{self.path}: steps: expected one of '
-                                  f'{", ".join((*_READ, *_RELATIVE, *_NEUTRAL))}; got {name!r}, '
-                                  'which is not known here and so cannot be left out')
+            raise CheckpointError(
+                f'{self.path}: steps: expected one of '
+                f'{", ".join((*_READ, *_RELATIVE, *_NEUTRAL))}; got {name!r}, '
+                'which is not known here and so cannot be left out'
+            )
         if name in _RELATIVE and config.get('enabled'):
-            raise CheckpointError(f'{self.path}: {name}: expected enabled: false, got true; '
-                                  'actions relative to the state are not supported')
+            raise CheckpointError(
+                f'{self.path}: {name}: expected enabled: false, got true; '
+                'actions relative to the state are not supported'
+            )
         state_file = entry.get('state_file')
         return Step(name, config, {} if state_file is None else self._load(state_file))
 
@@ -87,11 +105,13 @@ class Pipeline:
         try:
             return {key: np.asarray(value, np.float32) for key, value in load_file(path).items()}
         except FileNotFoundError as error:
-            raise CheckpointError(f'{self.path}: expected statistics in {name}, found no such '
-                                  'file') from error
+            raise CheckpointError(
+                f'{self.path}: expected statistics in {name}, found no such file'
+            ) from error
         except (SafetensorError, OSError) as error:
-            raise CheckpointError(f'{path}: expected a whole safetensors file, got: '
-                                  f'{error}') from error
+            raise CheckpointError(
+                f'{path}: expected a whole safetensors file, got: {error}'
+            ) from error
 
     def find(self, *names: str) -> Step:
         """Return the one step with one of these names.
@@ -100,8 +120,9 @@ class Pipeline:
         """
         found = [step for step in self.steps if step.name in names]
         if len(found) != 1:
-            raise CheckpointError(f'{self.path}: steps: expected one of {", ".join(names)}, '
-                                  f'got {len(found)}')
+            raise CheckpointError(
+                f'{self.path}: steps: expected one of {", ".join(names)}, got {len(found)}'
+            )
         return found[0]
 
     def renames(self) -> dict[str, str]:
@@ -118,16 +139,20 @@ def check_features(step: Step, file: ConfigFile) -> None:
 
     :raises CheckpointError: lists what differs.
     """
-    declared = {**(file.values.get('input_features') or {}),
-                **(file.values.get('output_features') or {})}
+    declared = {
+        **(file.values.get('input_features') or {}),
+        **(file.values.get('output_features') or {}),
+    }
     differences = []
     for name, feature in (step.config.get('features') or {}).items():
         known = declared.get(name)
         if known is None:
             differences.append(f'{name}: not in config.json')
         elif feature.get('type') != 'VISUAL' and feature.get('shape') != known.get('shape'):
-            differences.append(f'{name}: expected shape {known.get("shape")}, '
-                               f'got {feature.get("shape")}')
+            differences.append(
+                f'{name}: expected shape {known.get("shape")}, got {feature.get("shape")}'
+            )
     if differences:
-        raise CheckpointError(f'{step.name}: features do not fit config.json: '
-                              + '; '.join(differences))
+        raise CheckpointError(
+            f'{step.name}: features do not fit config.json: ' + '; '.join(differences)
+        )

@@ -3,6 +3,7 @@
 openpi `models/pi0.py`, `embed_suffix`: token = W2 silu(W1 [action; emb(t)] + b1) + b2. The part of
 W1 that multiplies the time depends on the step alone and is computed once per schedule.
 """
+
 from __future__ import annotations
 
 import torch
@@ -26,8 +27,9 @@ class ActionTimeMLP:
         self._in_bias = reader.take('action_in_proj.bias', width)
         both = reader.take('action_time_mlp_in.weight', width, 2 * width, dtype=torch.float32)
         bias = reader.take('action_time_mlp_in.bias', width, dtype=torch.float32)
-        times = time_embedding(euler_times(config.num_denoising_steps), width, config.min_period,
-                               config.max_period).to(reader.device)
+        times = time_embedding(
+            euler_times(config.num_denoising_steps), width, config.min_period, config.max_period
+        ).to(reader.device)
         self._action = both[:, :width].to(reader.dtype).contiguous().t()
         self._time = functional.linear(times, both[:, width:], bias).to(reader.dtype)
         self._out = reader.take('action_time_mlp_out.weight', width, width).t()
@@ -44,8 +46,10 @@ class PlainExpert:
     """Layers and final norm with plain RMSNorm; holds no K/V."""
 
     def __init__(self, reader: WeightReader, shape: LayerShape, num_layers: int) -> None:
-        self._layers = [DecoderLayer(reader.scope(f'layers.{i}.'), shape, unit_offset=True)
-                        for i in range(num_layers)]
+        self._layers = [
+            DecoderLayer(reader.scope(f'layers.{i}.'), shape, unit_offset=True)
+            for i in range(num_layers)
+        ]
         self._norm = load_norm(reader, 'norm.weight', shape, unit_offset=True)
 
     def __call__(self, hidden: Tensor, rope: RopeRows, attend: Attend) -> Tensor:

@@ -3,6 +3,7 @@
 KV memory is that of the engine's own pool for these settings. Times are floors: arithmetic over
 the peak rate, or weights and K/V read once over the bandwidth, whichever is longer.
 """
+
 from __future__ import annotations
 
 from collections import Counter
@@ -32,9 +33,12 @@ class WeightKind(str, Enum):
     INT4 = 'int4'
 
 
-_WEIGHT_BYTES = {WeightKind.FP32: 4.0, WeightKind.BF16: 2.0,
-                 WeightKind.INT8: 1.0 + 2.0 / _QUANT_GROUP,
-                 WeightKind.INT4: 0.5 + 2.0 / _QUANT_GROUP}
+_WEIGHT_BYTES = {
+    WeightKind.FP32: 4.0,
+    WeightKind.BF16: 2.0,
+    WeightKind.INT8: 1.0 + 2.0 / _QUANT_GROUP,
+    WeightKind.INT4: 0.5 + 2.0 / _QUANT_GROUP,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +57,13 @@ class Workload:
     action_dt_s: float = 0.02
 
     def __post_init__(self) -> None:
-        for name, least in (('num_cameras', 1), ('prompt_tokens', 0), ('num_text_tasks', 0),
-                            ('text_tokens', 1), ('live_prefixes', 2)):
+        for name, least in (
+            ('num_cameras', 1),
+            ('prompt_tokens', 0),
+            ('num_text_tasks', 0),
+            ('text_tokens', 1),
+            ('live_prefixes', 2),
+        ):
             if getattr(self, name) < least:
                 raise ValueError(f'{name}: expected at least {least}, got {getattr(self, name)}')
         for name in ('tick_s', 'action_dt_s'):
@@ -105,12 +114,12 @@ class TimePlan:
 class Plan:
     """One model, one workload, one board."""
 
-    def __init__(self, config: VLAConfig, workload: Workload, board: Board,
-                 weights: WeightKind) -> None:
+    def __init__(
+        self, config: VLAConfig, workload: Workload, board: Board, weights: WeightKind
+    ) -> None:
         self.config, self.workload, self.board, self.kind = config, workload, board, weights
         self.numbers = _count(config)
-        self.num_prefix = (workload.num_cameras * config.vision.num_tokens
-                           + workload.prompt_tokens)
+        self.num_prefix = workload.num_cameras * config.vision.num_tokens + workload.prompt_tokens
         self.kv_element_bytes = 4 if weights is WeightKind.FP32 else 2
         self.memory = self._memory()
         self.times = self._times()
@@ -129,10 +138,13 @@ class Plan:
     def _spec(self) -> ModelSpec:
         spec = self.config.spec(self.workload.action_dt_s, ())
         # As for this workload: a slot holds its prefix and no more.
-        return ModelSpec(**{
-            **{name: getattr(spec, name) for name in ModelSpec.__dataclass_fields__},
-            'num_cameras': self.workload.num_cameras,
-            'max_prefix_prompt_tokens': self.workload.prompt_tokens})
+        return ModelSpec(
+            **{
+                **{name: getattr(spec, name) for name in ModelSpec.__dataclass_fields__},
+                'num_cameras': self.workload.num_cameras,
+                'max_prefix_prompt_tokens': self.workload.prompt_tokens,
+            }
+        )
 
     def _kv_bytes(self, num_slots: int) -> float:
         """Return the bytes of the engine's pool with so many prefix slots."""
@@ -147,9 +159,13 @@ class Plan:
         live, tasks = self.workload.live_prefixes, 1 + self.workload.num_text_tasks
         weights = sum(self._bytes(group) for group in self.numbers if group != 'modulation')
         weights += self._modulation_bytes()
-        return MemoryPlan(weights, self._kv_bytes(live), self._kv_bytes(live * tasks),
-                          self._activations() + RUNTIME_BYTES,
-                          self.board.memory_gb * 1e9 * MEMORY_SHARE)
+        return MemoryPlan(
+            weights,
+            self._kv_bytes(live),
+            self._kv_bytes(live * tasks),
+            self._activations() + RUNTIME_BYTES,
+            self.board.memory_gb * 1e9 * MEMORY_SHARE,
+        )
 
     def _modulation_bytes(self) -> float:
         """Return the bytes of adaRMS vectors, kept for each step in place of their products."""
@@ -177,24 +193,35 @@ class Plan:
         patches, tower = config.vision.num_patches, config.vision
         per_camera = board.seconds(
             2.0 * self.numbers['vision'] * patches
-            + 4.0 * patches ** 2 * tower.width * tower.num_layers, self._bytes('vision'))
+            + 4.0 * patches**2 * tower.width * tower.num_layers,
+            self._bytes('vision'),
+        )
         prefill = board.seconds(
-            2.0 * self.numbers['language'] * prefix + 4.0 * prefix ** 2 * query_width * layers,
-            self._bytes('language'))
+            2.0 * self.numbers['language'] * prefix + 4.0 * prefix**2 * query_width * layers,
+            self._bytes('language'),
+        )
         suffix = config.action_horizon + config.num_head_tokens
         denoise = board.seconds(
             2.0 * self.numbers['action'] * suffix
             + 4.0 * suffix * (prefix + suffix) * query_width * layers,
-            self._bytes('action') + prefix * kv_bytes)
+            self._bytes('action') + prefix * kv_bytes,
+        )
         rows = max(work.num_text_tasks, 1)
         context = prefix + work.text_tokens
         layers_step = board.seconds(
             2.0 * self.numbers['language'] * rows + 4.0 * rows * context * query_width * layers,
-            self._bytes('language') + (prefix + rows * work.text_tokens) * kv_bytes)
+            self._bytes('language') + (prefix + rows * work.text_tokens) * kv_bytes,
+        )
         head = board.seconds(2.0 * self.numbers['words'] * rows, self._bytes('words'))
         wait = max(per_camera, prefill / layers, layers_step / layers, head)
-        return TimePlan(per_camera * work.num_cameras, prefill, denoise,
-                        denoise * config.num_denoising_steps, layers_step + head, wait)
+        return TimePlan(
+            per_camera * work.num_cameras,
+            prefill,
+            denoise,
+            denoise * config.num_denoising_steps,
+            layers_step + head,
+            wait,
+        )
 
 
 def _count(config: VLAConfig) -> Counter[str]:

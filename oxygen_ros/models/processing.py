@@ -1,4 +1,5 @@
 """Between a robot and a model: images, prompt, state and actions in the model's terms."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -38,7 +39,7 @@ class Processing:
         """
         normalised = None if state is None else self.state_values(state)
         text = build_prompt(self.prompt, instruction, normalised)
-        return self.tokenizer.encode(text)[:self.max_prompt_tokens]
+        return self.tokenizer.encode(text)[: self.max_prompt_tokens]
 
     def state_values(self, state: FloatArray) -> FloatArray:
         """Normalise measured joints [state_dim].
@@ -47,17 +48,18 @@ class Processing:
         """
         values = np.asarray(state, np.float32)
         if values.shape != self.state.low.shape:
-            raise ValueError(f'state: expected shape {list(self.state.low.shape)}, '
-                             f'got {list(values.shape)}')
+            raise ValueError(
+                f'state: expected shape {list(self.state.low.shape)}, got {list(values.shape)}'
+            )
         return self.state.normalise(values)
 
     def state_row(self, state: FloatArray, padded_dim: int) -> Tensor:
         """Normalise and pad with zeros: [state_dim] -> [1, padded_dim] float32."""
         row = torch.zeros(1, padded_dim)
         values = self.state_values(state)
-        row[0, :len(values)] = torch.from_numpy(values)
+        row[0, : len(values)] = torch.from_numpy(values)
         return row
 
     def actions(self, actions: FloatArray) -> FloatArray:
         """Cut off the padding and un-normalise: [horizon, padded] -> [horizon, action_dim]."""
-        return self.action.unnormalise(actions[:, :self.action.low.shape[0]]).astype(np.float32)
+        return self.action.unnormalise(actions[:, : self.action.low.shape[0]]).astype(np.float32)

@@ -4,6 +4,7 @@ pi0.5: LeRobot `policies/pi05/processor_pi05.py`, openpi `models/tokenizer.py`. 
 normalised and unpadded; nothing is clipped, so that what lies below -1 becomes -1 and what lies
 above 1 becomes 255.
 """
+
 from __future__ import annotations
 
 from enum import Enum
@@ -41,8 +42,9 @@ def build_prompt(style: PromptStyle, instruction: str, state: FloatArray | None)
     """
     if style is PromptStyle.STATE:
         if state is None:
-            raise ValueError('prompt: expected the state, which this model reads in its prompt, '
-                             'got none')
+            raise ValueError(
+                'prompt: expected the state, which this model reads in its prompt, got none'
+            )
         bins = ' '.join(map(str, state_bins(state)))
         return f'Task: {clean(instruction)}, State: {bins};\nAction: '
     if style is PromptStyle.CLEAN_NEWLINE:

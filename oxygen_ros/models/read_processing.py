@@ -1,4 +1,5 @@
 """A checkpoint folder's own pre- and post-processing, LeRobot's or openpi's."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -39,37 +40,57 @@ def read_processing(folder: Path, file: ConfigFile, config: VLAConfig) -> Proces
     return _openpi(folder, file, config, tokenizer)
 
 
-def _lerobot(folder: Path, file: ConfigFile, config: VLAConfig,
-             tokenizer: TextTokenizer) -> Processing:
+def _lerobot(
+    folder: Path, file: ConfigFile, config: VLAConfig, tokenizer: TextTokenizer
+) -> Processing:
     before, after = Pipeline(folder / PREPROCESSOR_NAME), Pipeline(folder / POSTPROCESSOR_NAME)
     normaliser, inverse = before.find('normalizer_processor'), after.find('unnormalizer_processor')
     check_features(normaliser, file)
     check_features(inverse, file)
     if normaliser.mode('VISUAL') is not NormMode.IDENTITY:
-        raise CheckpointError(f'{before.path}: norm_map of VISUAL: expected IDENTITY, '
-                              f'got {normaliser.mode("VISUAL").value}')
+        raise CheckpointError(
+            f'{before.path}: norm_map of VISUAL: expected IDENTITY, '
+            f'got {normaliser.mode("VISUAL").value}'
+        )
     before.find(_PROMPT_STEP[config.family])
     tokens = before.find('tokenizer_processor').config
     limit = tokens.get('max_length', config.max_prompt_tokens)
     if limit != config.max_prompt_tokens:
-        raise CheckpointError(f'{before.path}: max_length: expected {config.max_prompt_tokens} '
-                              f'as in config.json, got {limit}')
+        raise CheckpointError(
+            f'{before.path}: max_length: expected {config.max_prompt_tokens} '
+            f'as in config.json, got {limit}'
+        )
     is_pi05 = config.family is Family.PI05
     return Processing(
-        images=(ImageConvention.LEROBOT_TOP_LEFT if config.family is Family.SMOLVLA
-                else ImageConvention.LEROBOT_CENTRED),
+        images=(
+            ImageConvention.LEROBOT_TOP_LEFT
+            if config.family is Family.SMOLVLA
+            else ImageConvention.LEROBOT_CENTRED
+        ),
         prompt=PromptStyle.STATE if is_pi05 else PromptStyle.NEWLINE,
         max_prompt_tokens=config.max_prompt_tokens,
-        state=Normaliser.load('observation.state', normaliser.mode('STATE'),
-                              normaliser.statistics('observation.state'), config.state_dim,
-                              float(normaliser.config.get('eps', 1e-8))),
-        action=Normaliser.load('action', inverse.mode('ACTION'), inverse.statistics('action'),
-                               config.action_dim, float(inverse.config.get('eps', 1e-8))),
-        tokenizer=tokenizer, renames=before.renames())
+        state=Normaliser.load(
+            'observation.state',
+            normaliser.mode('STATE'),
+            normaliser.statistics('observation.state'),
+            config.state_dim,
+            float(normaliser.config.get('eps', 1e-8)),
+        ),
+        action=Normaliser.load(
+            'action',
+            inverse.mode('ACTION'),
+            inverse.statistics('action'),
+            config.action_dim,
+            float(inverse.config.get('eps', 1e-8)),
+        ),
+        tokenizer=tokenizer,
+        renames=before.renames(),
+    )
 
 
-def _openpi(folder: Path, file: ConfigFile, config: VLAConfig,
-            tokenizer: TextTokenizer) -> Processing:
+def _openpi(
+    folder: Path, file: ConfigFile, config: VLAConfig, tokenizer: TextTokenizer
+) -> Processing:
     statistics = read_norm_stats(folder)
     is_pi05 = config.family is Family.PI05
     mode = NormMode.QUANTILES if is_pi05 else NormMode.MEAN_STD
@@ -81,8 +102,11 @@ def _openpi(folder: Path, file: ConfigFile, config: VLAConfig,
     return Processing(
         images=ImageConvention.OPENPI,
         prompt=PromptStyle.STATE if in_prompt else PromptStyle.CLEAN_NEWLINE,
-        max_prompt_tokens=config.max_prompt_tokens, state=load('state', config.state_dim),
-        action=load('actions', config.action_dim), tokenizer=tokenizer)
+        max_prompt_tokens=config.max_prompt_tokens,
+        state=load('state', config.state_dim),
+        action=load('actions', config.action_dim),
+        tokenizer=tokenizer,
+    )
 
 
 def read_norm_stats(folder: Path) -> Mapping[str, Mapping[str, FloatArray]]:
@@ -92,15 +116,21 @@ def read_norm_stats(folder: Path) -> Mapping[str, Mapping[str, FloatArray]]:
     """
     paths = sorted({*folder.glob(NORM_STATS_NAME), *folder.glob(f'assets/**/{NORM_STATS_NAME}')})
     if len(paths) != 1:
-        raise CheckpointError(f'{folder}: expected one {NORM_STATS_NAME}, there or below assets/, '
-                              f'found {", ".join(map(str, paths)) or "none"}')
+        raise CheckpointError(
+            f'{folder}: expected one {NORM_STATS_NAME}, there or below assets/, '
+            f'found {", ".join(map(str, paths)) or "none"}'
+        )
     values = read_object(paths[0])
     values = values.get('norm_stats', values)
     result = {}
     for name in ('state', 'actions'):
         if not isinstance(values.get(name), dict):
-            raise CheckpointError(f'{paths[0]}: expected statistics of {name}, '
-                                  f'found {", ".join(values) or "none"}')
-        result[name] = {key: np.asarray(value, np.float32)
-                        for key, value in values[name].items() if value is not None}
+            raise CheckpointError(
+                f'{paths[0]}: expected statistics of {name}, found {", ".join(values) or "none"}'
+            )
+        result[name] = {
+            key: np.asarray(value, np.float32)
+            for key, value in values[name].items()
+            if value is not None
+        }
     return result

@@ -3,6 +3,7 @@
 Every call recomputes everything with plain dense attention under an explicit mask: no cache, no
 fused product, no precomputed conditioning. Shares weights and config with `TinyModel`, no code.
 """
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -28,8 +29,13 @@ class ReferenceTiny:
         self.weights = {name: tensor.to(dtype) for name, tensor in tiny_weights(config).items()}
 
     @torch.inference_mode()
-    def text_logits(self, images: Sequence[Tensor], prompt: Sequence[int],
-                    generated: Sequence[int] = (), instruction: Sequence[int] = ()) -> Tensor:
+    def text_logits(
+        self,
+        images: Sequence[Tensor],
+        prompt: Sequence[int],
+        generated: Sequence[int] = (),
+        instruction: Sequence[int] = (),
+    ) -> Tensor:
         """Logits after each private token.
 
         :param images: preprocessed, each [3, 112, 112].
@@ -43,12 +49,17 @@ class ReferenceTiny:
         hidden = torch.cat((prefix, self._embed([*prompt, *generated])))
         mask = _mask(len(prefix), len(hidden) - len(prefix), 0)
         hidden, _ = self._run(hidden, None, mask, None)
-        logits = hidden[len(prefix):] @ self.weights['lm_head.weight'].t()
+        logits = hidden[len(prefix) :] @ self.weights['lm_head.weight'].t()
         return logits.to(torch.float32)
 
     @torch.inference_mode()
-    def actions(self, images: Sequence[Tensor], instruction: Sequence[int],
-                state: Sequence[float] | None, noise: Tensor) -> Tensor:
+    def actions(
+        self,
+        images: Sequence[Tensor],
+        instruction: Sequence[int],
+        state: Sequence[float] | None,
+        noise: Tensor,
+    ) -> Tensor:
         """Integrate the flow: the model's own output, before scaling to joints.
 
         :param instruction: tokens of the prompt, private or inside the prefix by the scope.
@@ -77,23 +88,30 @@ class ReferenceTiny:
         """Vision tower and projector: [3, 112, 112] -> [64, width] in the oracle's dtype."""
         shape, tower = self.config.vision, 'vision_tower.'
         x = functional.conv2d(
-            image[None].to(self.dtype), self.weights[f'{tower}embeddings.patch_embedding.weight'],
-            self.weights[f'{tower}embeddings.patch_embedding.bias'], stride=shape.patch_px)
+            image[None].to(self.dtype),
+            self.weights[f'{tower}embeddings.patch_embedding.weight'],
+            self.weights[f'{tower}embeddings.patch_embedding.bias'],
+            stride=shape.patch_px,
+        )
         x = x[0].flatten(1).t() + self.weights[f'{tower}embeddings.position_embedding.weight']
         everyone = torch.ones(len(x), len(x), dtype=torch.bool)
         for i in range(shape.num_layers):
             layer = f'{tower}encoder.layers.{i}.'
             y = self._layer_norm(f'{layer}layer_norm1', x)
-            q, k, v = (self._linear(f'{layer}self_attn.{name}_proj', y).view(
-                len(y), shape.num_heads, -1) for name in 'qkv')
+            q, k, v = (
+                self._linear(f'{layer}self_attn.{name}_proj', y).view(len(y), shape.num_heads, -1)
+                for name in 'qkv'
+            )
             x = x + self._linear(f'{layer}self_attn.out_proj', _attention(q, k, v, everyone))
             y = self._linear(f'{layer}mlp.fc1', self._layer_norm(f'{layer}layer_norm2', x))
             x = x + self._linear(f'{layer}mlp.fc2', _gelu(y))
-        return self._linear('multi_modal_projector.linear',
-                            self._layer_norm(f'{tower}post_layernorm', x))
+        return self._linear(
+            'multi_modal_projector.linear', self._layer_norm(f'{tower}post_layernorm', x)
+        )
 
-    def _prefix(self, images: Sequence[Tensor], instruction: Sequence[int]
-                ) -> tuple[Tensor, Tensor]:
+    def _prefix(
+        self, images: Sequence[Tensor], instruction: Sequence[int]
+    ) -> tuple[Tensor, Tensor]:
         tokens = self._embed(instruction)
         parts = [self.encode_image(image) for image in images]
         if self.config.prefix_scope is PrefixScope.OBSERVATION_PROMPT:
@@ -104,8 +122,9 @@ class ReferenceTiny:
         table = self.weights['language_model.embed_tokens.weight']
         return table[torch.tensor(tokens, dtype=torch.int64)] * math.sqrt(table.shape[1])
 
-    def _run(self, hidden: Tensor, suffix: Tensor | None, mask: Tensor, condition: Tensor | None
-             ) -> tuple[Tensor, Tensor]:
+    def _run(
+        self, hidden: Tensor, suffix: Tensor | None, mask: Tensor, condition: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
         """Run both experts' layers over [hidden; suffix]; return both after their final norm."""
         streams = [('language_model.', hidden)]
         if suffix is not None:
@@ -117,8 +136,14 @@ class ReferenceTiny:
                 layer = f'{scope}layers.{i}.'
                 y, gate = self._norm(f'{layer}input_layernorm', x, condition)
                 gates.append(gate)
-                joint.append([(y @ self.weights[f'{layer}self_attn.{name}_proj.weight'].t())
-                              .view(len(y), -1, self.config.head_dim) for name in 'qkv'])
+                joint.append(
+                    [
+                        (y @ self.weights[f'{layer}self_attn.{name}_proj.weight'].t()).view(
+                            len(y), -1, self.config.head_dim
+                        )
+                        for name in 'qkv'
+                    ]
+                )
             q, k, v = (torch.cat(parts) for parts in zip(*joint, strict=True))
             attended = torch.split(_attention(_rotate(q), _rotate(k), v, mask), sizes)
             for n, (scope, x) in enumerate(streams):
@@ -126,8 +151,10 @@ class ReferenceTiny:
                 output = self.weights[f'{layer}self_attn.o_proj.weight']
                 x = x + gates[n] * (attended[n] @ output.t())
                 y, gate = self._norm(f'{layer}post_attention_layernorm', x, condition)
-                mlp = {name: self.weights[f'{layer}mlp.{name}_proj.weight']
-                       for name in ('gate', 'up', 'down')}
+                mlp = {
+                    name: self.weights[f'{layer}mlp.{name}_proj.weight']
+                    for name in ('gate', 'up', 'down')
+                }
                 inner = _gelu(y @ mlp['gate'].t()) * (y @ mlp['up'].t())
                 streams[n] = (scope, x + gate * (inner @ mlp['down'].t()))
         outputs = [self._norm(f'{scope}norm', x, condition)[0] for scope, x in streams]
@@ -145,8 +172,9 @@ class ReferenceTiny:
         half = self.config.expert_width // 2
         periods = [4e-3 * (4.0 / 4e-3) ** (i / (half - 1)) for i in range(half)]
         phases = [2.0 * math.pi * time / period for period in periods]
-        x = torch.tensor([math.sin(p) for p in phases] + [math.cos(p) for p in phases],
-                         dtype=self.dtype)
+        x = torch.tensor(
+            [math.sin(p) for p in phases] + [math.cos(p) for p in phases], dtype=self.dtype
+        )
         for name in ('time_mlp_in', 'time_mlp_out'):
             x = functional.silu(self._linear(name, x))
         return x
@@ -155,8 +183,9 @@ class ReferenceTiny:
         return functional.linear(x, self.weights[f'{name}.weight'], self.weights[f'{name}.bias'])
 
     def _layer_norm(self, name: str, x: Tensor) -> Tensor:
-        return functional.layer_norm(x, x.shape[1:], self.weights[f'{name}.weight'],
-                                     self.weights[f'{name}.bias'], 1e-6)
+        return functional.layer_norm(
+            x, x.shape[1:], self.weights[f'{name}.weight'], self.weights[f'{name}.bias'], 1e-6
+        )
 
 
 def _mask(num_prefix: int, num_private: int, num_suffix: int) -> Tensor:
@@ -164,7 +193,7 @@ def _mask(num_prefix: int, num_private: int, num_suffix: int) -> Tensor:
     n = num_prefix + num_private + num_suffix
     mask = torch.ones(n, n, dtype=torch.bool).tril()
     mask[:num_prefix, :num_prefix] = True
-    mask[num_prefix + num_private:] = True
+    mask[num_prefix + num_private :] = True
     return mask
 
 
@@ -183,9 +212,10 @@ def _rotate(x: Tensor) -> Tensor:
     angle = (torch.arange(len(x))[:, None] / 10_000.0 ** (torch.arange(half) / half))[:, None]
     angle = angle.to(x.dtype)
     first, second = x[..., :half], x[..., half:]
-    return torch.cat((first * angle.cos() - second * angle.sin(),
-                      second * angle.cos() + first * angle.sin()), 2)
+    return torch.cat(
+        (first * angle.cos() - second * angle.sin(), second * angle.cos() + first * angle.sin()), 2
+    )
 
 
 def _gelu(x: Tensor) -> Tensor:
-    return 0.5 * x * (1.0 + torch.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x ** 3)))
+    return 0.5 * x * (1.0 + torch.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x**3)))

@@ -1,4 +1,5 @@
 """Models by name, or by the folder of a checkpoint."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -49,8 +50,9 @@ class ModelOptions:
             raise ValueError(f'dtype: expected one of {", ".join(DTYPES)}, got {self.dtype}')
         scopes = [scope.value for scope in PrefixScope]
         if self.prefix_scope not in scopes:
-            raise ValueError(f'prefix_scope: expected one of {", ".join(scopes)}, '
-                             f'got {self.prefix_scope}')
+            raise ValueError(
+                f'prefix_scope: expected one of {", ".join(scopes)}, got {self.prefix_scope}'
+            )
         self.torch_device()
 
     def torch_device(self) -> torch.device:
@@ -64,18 +66,23 @@ class ModelOptions:
         if device.type not in ('cpu', 'cuda'):
             raise ValueError(f'device: expected auto, cpu or cuda, got {self.device}')
         if device.type == 'cuda' and not torch.cuda.is_available():
-            raise ValueError(f'device: expected a usable CUDA device for {self.device}, '
-                             'found none')
+            raise ValueError(
+                f'device: expected a usable CUDA device for {self.device}, found none'
+            )
         return device
 
 
 def _tiny(options: ModelOptions) -> VLAModel:
     config = TinyConfig(
-        num_cameras=options.num_cameras, image_px=options.image_px,
+        num_cameras=options.num_cameras,
+        image_px=options.image_px,
         action_dim=options.num_joints,
-        action_dt_s=options.action_dt_s, prefix_scope=PrefixScope(options.prefix_scope),
-        num_kv_heads=options.num_kv_heads, num_denoising_steps=options.num_denoising_steps,
-        seed=options.seed)
+        action_dt_s=options.action_dt_s,
+        prefix_scope=PrefixScope(options.prefix_scope),
+        num_kv_heads=options.num_kv_heads,
+        num_denoising_steps=options.num_denoising_steps,
+        seed=options.seed,
+    )
     return TinyModel(config, options.torch_device(), DTYPES[options.dtype])
 
 
@@ -83,13 +90,24 @@ _BUILDERS: dict[str, Callable[[ModelOptions], VLAModel]] = {'tiny': _tiny}
 
 
 def _checkpoint(path: str, options: ModelOptions) -> VLAModel:
-    model = load_checkpoint(path, device=options.torch_device(), dtype=DTYPES[options.dtype],
-                            action_dt_s=options.action_dt_s, adapter=options.adapter or None)
-    check_binding(model.config, model.processing, options.cameras,
-                  parse_camera_map(options.camera_map), options.num_joints)
+    model = load_checkpoint(
+        path,
+        device=options.torch_device(),
+        dtype=DTYPES[options.dtype],
+        action_dt_s=options.action_dt_s,
+        adapter=options.adapter or None,
+    )
+    check_binding(
+        model.config,
+        model.processing,
+        options.cameras,
+        parse_camera_map(options.camera_map),
+        options.num_joints,
+    )
     if options.num_cameras > len(model.config.cameras):
-        raise CheckpointError(f'num_cameras: expected at most {len(model.config.cameras)}, '
-                              f'got {options.num_cameras}')
+        raise CheckpointError(
+            f'num_cameras: expected at most {len(model.config.cameras)}, got {options.num_cameras}'
+        )
     return model
 
 
@@ -111,8 +129,10 @@ def create_model(name: str, **options: object) -> VLAModel:
     :raises ValueError: unknown name or option, or a value out of range; names what is known.
     """
     if not is_known_model(name):
-        raise ValueError(f'model: expected one of {", ".join(_BUILDERS)} or the folder of a '
-                         f'checkpoint, got {name}')
+        raise ValueError(
+            f'model: expected one of {", ".join(_BUILDERS)} or the folder of a '
+            f'checkpoint, got {name}'
+        )
     known = [field.name for field in fields(ModelOptions)]
     unknown = sorted(set(options) - set(known))
     if unknown:

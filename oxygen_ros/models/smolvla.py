@@ -4,6 +4,7 @@ LeRobot `policies/smolvla/`. Sequence of an action pass: [cameras, prompt][state
 horizon - 1]. Cameras and prompt do not see the state, which runs through the language model once
 a pass, privately; actions are causal.
 """
+
 from __future__ import annotations
 
 from typing import cast
@@ -30,12 +31,14 @@ class SmolVLAModel(FlowVLA):
         config = self.config
         width = config.language.width
         self._embed = ActionTimeMLP(reader, config)
-        self._expert = CrossExpert(reader.scope('action_expert.'), config.expert,
-                                   config.num_layers)
+        self._expert = CrossExpert(
+            reader.scope('action_expert.'), config.expert, config.num_layers
+        )
         self._state_in = reader.take('state_proj.weight', width, config.padded_state_dim).t()
         self._state_bias = reader.take('state_proj.bias', width)
         self._rope_from_0 = self._rope.rows(
-            torch.arange(config.action_horizon, device=self.device))
+            torch.arange(config.action_horizon, device=self.device)
+        )
 
     @torch.inference_mode()
     def prepare_prefix(self, prefix_kv: PrefixKV) -> object:
@@ -55,5 +58,6 @@ class SmolVLAModel(FlowVLA):
 
     def _expert_output(self, action: FlowPass, step: int, attend: Attend) -> Tensor:
         embedded = self._embed(action.actions.to(self.dtype), step)
-        return self._expert(embedded, action.rope, self._rope_from_0,
-                            cast(CrossKV, action.shared), attend)
+        return self._expert(
+            embedded, action.rope, self._rope_from_0, cast(CrossKV, action.shared), attend
+        )

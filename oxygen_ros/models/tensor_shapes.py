@@ -1,4 +1,5 @@
 """Names and shapes of all tensors of a model, without any file: to generate, count and plan."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -71,8 +72,9 @@ def _vision(shape: VisionShape, family: Family) -> Iterator[tuple[str, Shape]]:
         yield from _linear('multi_modal_projector.linear', shape.output_width, width)
 
 
-def _layer(layer: str, shape: LayerShape, width_in: int,
-           kv_in: int | None = None) -> Iterator[tuple[str, Shape]]:
+def _layer(
+    layer: str, shape: LayerShape, width_in: int, kv_in: int | None = None
+) -> Iterator[tuple[str, Shape]]:
     """Yield projections; `kv_in`: K and V are made from something else than the hidden state."""
     query, kv = (heads * shape.head_dim for heads in (shape.num_heads, shape.num_kv_heads))
     yield f'{layer}self_attn.q_proj.weight', (query, width_in)
@@ -98,8 +100,9 @@ def _actions(config: VLAConfig) -> Iterator[tuple[str, Shape]]:
     for i in range(config.num_layers):
         layer = f'action_expert.layers.{i}.'
         crosses = family is Family.SMOLVLA and i % 2
-        yield from _layer(layer, shape, width,
-                          shape.num_kv_heads * shape.head_dim if crosses else None)
+        yield from _layer(
+            layer, shape, width, shape.num_kv_heads * shape.head_dim if crosses else None
+        )
         yield from _norms(layer, width, is_pi05)
     if is_pi05:
         yield from _linear('action_expert.norm.dense', 3 * width, width)

@@ -1,4 +1,5 @@
 """The tokenizer of a checkpoint folder, and the bytes behind its tokens."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -31,7 +32,8 @@ class TextTokenizer:
         if not path.is_file():
             raise CheckpointError(
                 f'{folder}: expected {TOKENIZER_NAME} (of the tokenizer that '
-                'policy_preprocessor.json names, saved by its save_pretrained), found none')
+                'policy_preprocessor.json names, saved by its save_pretrained), found none'
+            )
         try:
             self._tokenizer = Tokenizer.from_file(str(path))
             decoder = json.dumps(json.loads(path.read_text(encoding='utf-8')).get('decoder'))
@@ -41,17 +43,26 @@ class TextTokenizer:
         vocabulary: dict[str, int] = self._tokenizer.get_vocab()
         largest = max(vocabulary.values(), default=-1)
         if not 0 <= largest < vocab_size:
-            raise CheckpointError(f'{path}: expected tokens 0 to {vocab_size - 1} as the model '
-                                  f'has, got {largest} as the largest')
-        special = {token_id for token_id, token
-                   in self._tokenizer.get_added_tokens_decoder().items() if token.special}
+            raise CheckpointError(
+                f'{path}: expected tokens 0 to {vocab_size - 1} as the model '
+                f'has, got {largest} as the largest'
+            )
+        special = {
+            token_id
+            for token_id, token in self._tokenizer.get_added_tokens_decoder().items()
+            if token.special
+        }
         to_bytes = _byte_level if 'ByteLevel' in decoder else _sentence_piece
-        self._bytes = {token_id: to_bytes(token) for token, token_id in vocabulary.items()
-                       if token_id not in special}
+        self._bytes = {
+            token_id: to_bytes(token)
+            for token, token_id in vocabulary.items()
+            if token_id not in special
+        }
         self.eos_ids = tuple(vocabulary[token] for token in _END_TOKENS if token in vocabulary)
         if not self.eos_ids:
-            raise CheckpointError(f'{path}: expected an end of text, one of '
-                                  f'{", ".join(_END_TOKENS)}; found none')
+            raise CheckpointError(
+                f'{path}: expected an end of text, one of {", ".join(_END_TOKENS)}; found none'
+            )
 
     def encode(self, text: str) -> list[int]:
         """Tokens of a text, with the first token that the file's template says; no padding."""

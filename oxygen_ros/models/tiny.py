@@ -3,6 +3,7 @@
 Sequence of an action pass: [prefix][instruction, where it is private][state, action 0 .. 15], the
 last part one bidirectional block of the action expert at consecutive positions.
 """
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -44,8 +45,12 @@ class TinyModel:
     Only the thread that owns the engine may call it. It keeps nothing between calls.
     """
 
-    def __init__(self, config: TinyConfig, device: torch.device | str = 'cpu',
-                 dtype: torch.dtype = torch.float32) -> None:
+    def __init__(
+        self,
+        config: TinyConfig,
+        device: torch.device | str = 'cpu',
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
         """Draw the weights and fuse them.
 
         :raises ValueError: from the config, naming the field.
@@ -61,20 +66,33 @@ class TinyModel:
 
     def _load(self, reader: WeightReader) -> None:
         config = self.config
-        self._vision = VisionTower(reader.scope('vision_tower.'),
-                                   reader.scope('multi_modal_projector.'), config.vision)
+        self._vision = VisionTower(
+            reader.scope('vision_tower.'), reader.scope('multi_modal_projector.'), config.vision
+        )
         self._rope = Rope(config.head_dim, config.max_positions, self.device)
-        self._language = LanguageExpert(reader.scope('language_model.'), reader, config.language,
-                                        config.num_layers, config.vocab_size, self._rope)
-        self._expert = ActionExpert(reader.scope('action_expert.'), reader, config.expert,
-                                    config.num_layers, config.num_denoising_steps)
+        self._language = LanguageExpert(
+            reader.scope('language_model.'),
+            reader,
+            config.language,
+            config.num_layers,
+            config.vocab_size,
+            self._rope,
+        )
+        self._expert = ActionExpert(
+            reader.scope('action_expert.'),
+            reader,
+            config.expert,
+            config.num_layers,
+            config.num_denoising_steps,
+        )
         width, dim = config.expert_width, config.action_dim
         self._state_in = reader.take('state_proj.weight', width, dim).t()
         self._state_bias = reader.take('state_proj.bias', width)
         self._action_in = reader.take('action_in_proj.weight', width, dim).t()
         self._action_in_bias = reader.take('action_in_proj.bias', width)
-        self._action_out = reader.take('action_out_proj.weight', dim, width,
-                                       dtype=torch.float32).t()
+        self._action_out = reader.take(
+            'action_out_proj.weight', dim, width, dtype=torch.float32
+        ).t()
         self._action_out_bias = reader.take('action_out_proj.bias', dim, dtype=torch.float32)
         reader.finish()
         self._suffix_offsets = torch.arange(self.spec.action_suffix_tokens, device=self.device)
@@ -107,8 +125,9 @@ class TinyModel:
         """Keys after RoPE and values of a language layer, each [n, num_kv_heads, head_dim]."""
         return self._language.keys_values(layer, hidden, positions)
 
-    def run_text_layer(self, layer: int, hidden: Tensor, positions: Tensor,
-                       attend: Attend) -> Tensor:
+    def run_text_layer(
+        self, layer: int, hidden: Tensor, positions: Tensor, attend: Attend
+    ) -> Tensor:
         """As `run_layer`: there are no adapters."""
         return self.run_layer(layer, hidden, positions, attend)
 
@@ -126,15 +145,17 @@ class TinyModel:
         return None
 
     @torch.inference_mode()
-    def begin_action(self, noise: Tensor, state: FloatArray | None,
-                     position: int) -> TinyActionPass:
+    def begin_action(
+        self, noise: Tensor, state: FloatArray | None, position: int
+    ) -> TinyActionPass:
         """Start a pass; without a state the state token is that of zeros.
 
         :raises ValueError: noise or state has another shape.
         """
         if tuple(noise.shape) != self.noise_shape():
-            raise ValueError(f'noise: expected shape {list(self.noise_shape())}, '
-                             f'got {list(noise.shape)}')
+            raise ValueError(
+                f'noise: expected shape {list(self.noise_shape())}, got {list(noise.shape)}'
+            )
         dim = self.config.action_dim
         joints = np.zeros(dim, np.float32) if state is None else np.array(state, np.float32)
         if joints.shape != (dim,):
@@ -144,7 +165,9 @@ class TinyModel:
             num_steps=self.config.num_denoising_steps,
             actions=noise.to(self.device, torch.float32, copy=True),
             state_token=torch.addmm(self._state_bias, state_row[None], self._state_in),
-            rope=self._rope.rows(self._suffix_offsets + position), state=joints)
+            rope=self._rope.rows(self._suffix_offsets + position),
+            state=joints,
+        )
 
     def prepare_action(self, action: ActionPass, shared: object, attend: Attend) -> None:
         """Do nothing: the state token sees the actions, so it is part of every step."""
@@ -157,8 +180,9 @@ class TinyModel:
         embedded = torch.addmm(self._action_in_bias, actions.to(self.dtype), self._action_in)
         hidden = torch.cat((action.state_token, embedded))
         hidden = self._expert(hidden, step, action.rope, attend)
-        velocity = torch.addmm(self._action_out_bias, hidden[1:].to(torch.float32),
-                               self._action_out)
+        velocity = torch.addmm(
+            self._action_out_bias, hidden[1:].to(torch.float32), self._action_out
+        )
         action.velocity = velocity
         actions.add_(velocity, alpha=-1.0 / action.num_steps)
 
@@ -186,7 +210,7 @@ class TinyModel:
 
     def _instruction_tokens(self, instruction: str) -> list[int]:
         tokens = [self._tokenizer.bos_id, *self._tokenizer.encode(instruction)]
-        return tokens[:self.config.max_prompt_tokens]
+        return tokens[: self.config.max_prompt_tokens]
 
     def text_prompt(self, text: str) -> Sequence[int]:
         """<bos>, the text and a newline; never cut off."""

@@ -5,6 +5,7 @@ Drawn so that an untrained model still behaves like one worth testing: every bra
 and the flow contracts its noise, so that a chunk is smooth and depends on what the model sees.
 The same seed gives the same bits on every machine: uniform draws, no transcendental functions.
 """
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -19,8 +20,12 @@ from .tiny_config import TinyConfig
 Shape = tuple[int, ...]
 
 _GAINS = {  # standard deviation of a product's output for inputs of standard deviation 1
-    'q_proj.weight': 1.4, 'k_proj.weight': 1.4, 'lm_head.weight': 2.0,
-    'patch_embedding.weight': 2.0, 'state_proj.weight': 2.0, 'dense.weight': 0.3,
+    'q_proj.weight': 1.4,
+    'k_proj.weight': 1.4,
+    'lm_head.weight': 2.0,
+    'patch_embedding.weight': 2.0,
+    'state_proj.weight': 2.0,
+    'dense.weight': 0.3,
 }
 _EXPERT_BRANCH_GAIN = 0.7  # keeps the action tokens' own part of the residual stream
 _ACTION_BIAS = 1.5  # an action token's part that its noise does not touch
@@ -33,7 +38,7 @@ def tiny_weights(config: TinyConfig) -> dict[str, Tensor]:
     """Draw all weights: name -> float32 tensor on the CPU."""
     weights = {name: _draw(name, shape, config.seed) for name, shape in tiny_shapes(config)}
     loud = torch.full((config.vocab_size, 1), _QUIET)
-    loud[_PRINTABLE.start:_PRINTABLE.stop] = 1.0
+    loud[_PRINTABLE.start : _PRINTABLE.stop] = 1.0
     weights['lm_head.weight'] *= loud
     into = weights['action_in_proj.weight']  # [width, action_dim]
     gain = _FLOW_CONTRACTION / (into.square().sum() / config.action_dim)
@@ -45,8 +50,10 @@ def tiny_shapes(config: TinyConfig) -> Iterator[tuple[str, Shape]]:
     """Name and shape of every weight."""
     vision, language, expert = config.vision, config.language, config.expert
     tower = 'vision_tower.'
-    yield f'{tower}embeddings.patch_embedding.weight', (
-        vision.width, 3, vision.patch_px, vision.patch_px)
+    yield (
+        f'{tower}embeddings.patch_embedding.weight',
+        (vision.width, 3, vision.patch_px, vision.patch_px),
+    )
     yield f'{tower}embeddings.patch_embedding.bias', (vision.width,)
     yield f'{tower}embeddings.position_embedding.weight', (vision.num_tokens, vision.width)
     for i in range(vision.num_layers):
@@ -66,8 +73,10 @@ def tiny_shapes(config: TinyConfig) -> Iterator[tuple[str, Shape]]:
     yield 'lm_head.weight', (config.vocab_size, language.width)
     yield from _linear('action_expert.norm.dense', 3 * expert.width, expert.width)
     for scope, shape in (('language_model.', language), ('action_expert.', expert)):
-        query_width, kv_width = shape.num_heads * shape.head_dim, (
-            shape.num_kv_heads * shape.head_dim)
+        query_width, kv_width = (
+            shape.num_heads * shape.head_dim,
+            (shape.num_kv_heads * shape.head_dim),
+        )
         for i in range(config.num_layers):
             layer = f'{scope}layers.{i}.'
             yield f'{layer}self_attn.q_proj.weight', (query_width, shape.width)
@@ -104,7 +113,7 @@ def _draw(name: str, shape: Shape, seed: int) -> Tensor:
         return unit * 0.1 + one
     if name.endswith('dense.bias'):
         bias = unit * 0.1
-        bias[2 * shape[0] // 3:] += 1.0  # the gate
+        bias[2 * shape[0] // 3 :] += 1.0  # the gate
         return bias
     if name.endswith('bias'):
         return unit * (_ACTION_BIAS if name == 'action_in_proj.bias' else 0.1)

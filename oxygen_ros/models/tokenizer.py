@@ -1,4 +1,5 @@
 """Tokenizers from `tokenizers` JSON files, and the bytes behind byte-level tokens."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -18,21 +19,24 @@ def resource_path(name: str) -> Path:
     prefixes = [*os.environ.get('AMENT_PREFIX_PATH', '').split(os.pathsep), sys.prefix]
     prefixes += [str(parent) for parent in here.parents]
     places = [here.parents[2] / 'resource' / name]
-    places += [Path(prefix, 'share', 'oxygen_ros', 'resource', name)
-               for prefix in prefixes if prefix]
+    places += [
+        Path(prefix, 'share', 'oxygen_ros', 'resource', name) for prefix in prefixes if prefix
+    ]
     for place in places:
         if place.is_file():
             return place
-    raise FileNotFoundError(f'{name}: not found; looked at '
-                            + ', '.join(str(place) for place in dict.fromkeys(places)))
+    raise FileNotFoundError(
+        f'{name}: not found; looked at ' + ', '.join(str(place) for place in dict.fromkeys(places))
+    )
 
 
 def bytes_to_unicode() -> dict[int, str]:
     """Return GPT-2's printable stand-in for each byte, which byte-level vocabularies use."""
     kept = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     moved = [byte for byte in range(256) if byte not in kept]
-    return ({byte: chr(byte) for byte in kept}
-            | {byte: chr(256 + i) for i, byte in enumerate(moved)})
+    return {byte: chr(byte) for byte in kept} | {
+        byte: chr(256 + i) for i, byte in enumerate(moved)
+    }
 
 
 class ByteLevelTokenizer:
@@ -48,15 +52,21 @@ class ByteLevelTokenizer:
             raise FileNotFoundError(f'tokenizer: no file {path}')
         self._tokenizer = Tokenizer.from_file(str(path))
         self._tokenizer.encode_special_tokens = True  # what a user types is never control
-        special = {token_id for token_id, token
-                   in self._tokenizer.get_added_tokens_decoder().items() if token.special}
+        special = {
+            token_id
+            for token_id, token in self._tokenizer.get_added_tokens_decoder().items()
+            if token.special
+        }
         byte_of = {text: byte for byte, text in bytes_to_unicode().items()}
         self._bytes = {
             token_id: bytes(byte_of[char] for char in token)
-            for token, token_id in self._tokenizer.get_vocab().items() if token_id not in special}
+            for token, token_id in self._tokenizer.get_vocab().items()
+            if token_id not in special
+        }
         self.vocab_size: int = self._tokenizer.get_vocab_size()
         self.pad_id, self.bos_id, self.eos_id = (
-            self._special_id(path, token) for token in ('<pad>', '<bos>', '<eos>'))
+            self._special_id(path, token) for token in ('<pad>', '<bos>', '<eos>')
+        )
 
     def _special_id(self, path: Path, token: str) -> int:
         token_id = self._tokenizer.token_to_id(token)

@@ -3,6 +3,7 @@
 openpi `models/siglip.py`: patch convolution plus learned position, pre-LayerNorm layers (eps
 1e-6, biases), tanh-GELU MLP, final LayerNorm, no pooling; then one linear map.
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -49,8 +50,10 @@ class _Linear:
 
     @classmethod
     def load(cls, reader: WeightReader, name: str, out_width: int, in_width: int) -> _Linear:
-        return cls(reader.take(f'{name}.weight', out_width, in_width),
-                   reader.take(f'{name}.bias', out_width))
+        return cls(
+            reader.take(f'{name}.weight', out_width, in_width),
+            reader.take(f'{name}.bias', out_width),
+        )
 
     def __call__(self, x: Tensor) -> Tensor:
         return torch.addmm(self.bias, x, self.weight)
@@ -65,9 +68,12 @@ class _ShuffleProjector:
 
     def __init__(self, reader: WeightReader, shape: VisionShape) -> None:
         shuffle = shape.shuffle
-        values = shape.width * shuffle ** 2
-        self._weight = reader.take('weight', shape.output_width, values).mul_(
-            math.sqrt(shape.output_width)).t()
+        values = shape.width * shuffle**2
+        self._weight = (
+            reader.take('weight', shape.output_width, values)
+            .mul_(math.sqrt(shape.output_width))
+            .t()
+        )
         side = shape.image_px // shape.patch_px
         self._squares = (side // shuffle, shuffle, side // shuffle, shuffle, shape.width)
 
@@ -93,7 +99,8 @@ class _EncoderLayer:
         names = [f'self_attn.{name}_proj' for name in 'qkv']
         self._qkv = _Linear(
             reader.fuse([f'{name}.weight' for name in names], (width,) * 3, width),
-            torch.cat([reader.take(f'{name}.bias', width) for name in names]))
+            torch.cat([reader.take(f'{name}.bias', width) for name in names]),
+        )
         self._output = _Linear.load(reader, 'self_attn.out_proj', width, width)
         self._fc1 = _Linear.load(reader, 'mlp.fc1', shape.mlp_width, width)
         self._fc2 = _Linear.load(reader, 'mlp.fc2', width, shape.mlp_width)
@@ -115,18 +122,24 @@ class VisionTower:
 
     def __init__(self, reader: WeightReader, projector: WeightReader, shape: VisionShape) -> None:
         """:param projector: the scope that holds the projector."""
-        patch_values = 3 * shape.patch_px ** 2
+        patch_values = 3 * shape.patch_px**2
         embeddings = reader.scope('embeddings.')
-        patch = embeddings.take('patch_embedding.weight', shape.width, 3, shape.patch_px,
-                                shape.patch_px)
+        patch = embeddings.take(
+            'patch_embedding.weight', shape.width, 3, shape.patch_px, shape.patch_px
+        )
         self._patch = patch.reshape(shape.width, patch_values).t()
         position = embeddings.take('position_embedding.weight', shape.num_patches, shape.width)
         self._position = position.add_(embeddings.take('patch_embedding.bias', shape.width))
-        self._layers = [_EncoderLayer(reader.scope(f'encoder.layers.{i}.'), shape)
-                        for i in range(shape.num_layers)]
+        self._layers = [
+            _EncoderLayer(reader.scope(f'encoder.layers.{i}.'), shape)
+            for i in range(shape.num_layers)
+        ]
         self._norm = _LayerNorm(reader, 'post_layernorm', shape)
-        self._projector = (_ShuffleProjector(projector, shape) if shape.shuffle else
-                           _Linear.load(projector, 'linear', shape.output_width, shape.width))
+        self._projector = (
+            _ShuffleProjector(projector, shape)
+            if shape.shuffle
+            else _Linear.load(projector, 'linear', shape.output_width, shape.width)
+        )
         self._side = shape.image_px // shape.patch_px
         self._patch_px = shape.patch_px
 

@@ -1,4 +1,5 @@
 """Sizes and conventions of a pi0.5, pi0 or SmolVLA model."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -49,24 +50,34 @@ class VLAConfig:
 
     def __post_init__(self) -> None:
         """Check what would fail late."""
-        for name, most in (('action_dim', self.padded_action_dim),
-                           ('state_dim', self.padded_state_dim)):
+        for name, most in (
+            ('action_dim', self.padded_action_dim),
+            ('state_dim', self.padded_state_dim),
+        ):
             if not 1 <= getattr(self, name) <= most:
                 raise ValueError(f'{name}: expected 1 to {most}, got {getattr(self, name)}')
         for scope, shape in (('language', self.language), ('expert', self.expert)):
             if shape.head_dim % 2 or shape.width % 2:
-                raise ValueError(f'{scope}: expected even head_dim and width, got '
-                                 f'{shape.head_dim} and {shape.width}')
+                raise ValueError(
+                    f'{scope}: expected even head_dim and width, got '
+                    f'{shape.head_dim} and {shape.width}'
+                )
         joint = ('num_heads', 'num_kv_heads', 'head_dim')
         if any(getattr(self.language, name) != getattr(self.expert, name) for name in joint):
-            raise ValueError('expert: expected heads and head_dim of the language model, got '
-                             f'{[getattr(self.expert, name) for name in joint]}')
+            raise ValueError(
+                'expert: expected heads and head_dim of the language model, got '
+                f'{[getattr(self.expert, name) for name in joint]}'
+            )
         if self.vision.image_px % self.vision.patch_px:
-            raise ValueError(f'image size: expected a multiple of {self.vision.patch_px}, '
-                             f'got {self.vision.image_px}')
+            raise ValueError(
+                f'image size: expected a multiple of {self.vision.patch_px}, '
+                f'got {self.vision.image_px}'
+            )
         if self.vision.width % self.vision.num_heads:
-            raise ValueError(f'vision heads: expected a divisor of {self.vision.width}, '
-                             f'got {self.vision.num_heads}')
+            raise ValueError(
+                f'vision heads: expected a divisor of {self.vision.width}, '
+                f'got {self.vision.num_heads}'
+            )
         if not self.cameras:
             raise ValueError('cameras: expected at least one, got none')
 
@@ -81,16 +92,25 @@ class VLAConfig:
         :param action_dt_s: seconds between two steps of a chunk.
         """
         return ModelSpec(
-            name=self.family.value, num_layers=self.num_layers, num_heads=self.language.num_heads,
-            num_kv_heads=self.language.num_kv_heads, head_dim=self.language.head_dim,
-            width=self.language.width, vocab_size=self.vocab_size,
-            tokens_per_image=self.vision.num_tokens, num_cameras=len(self.cameras),
-            action_horizon=self.action_horizon, action_dim=self.action_dim,
+            name=self.family.value,
+            num_layers=self.num_layers,
+            num_heads=self.language.num_heads,
+            num_kv_heads=self.language.num_kv_heads,
+            head_dim=self.language.head_dim,
+            width=self.language.width,
+            vocab_size=self.vocab_size,
+            tokens_per_image=self.vision.num_tokens,
+            num_cameras=len(self.cameras),
+            action_horizon=self.action_horizon,
+            action_dim=self.action_dim,
             action_dt_s=action_dt_s,
             action_suffix_tokens=self.action_horizon + self.num_head_tokens,
             action_causal=self.family is Family.SMOLVLA,
-            num_denoising_steps=self.num_denoising_steps, max_action_prompt_tokens=0,
+            num_denoising_steps=self.num_denoising_steps,
+            max_action_prompt_tokens=0,
             max_prefix_prompt_tokens=self.max_prompt_tokens,
             prefix_scope=PrefixScope.OBSERVATION_PROMPT,
-            state_in=_STATE_IN.get(self.family, StateIn.PROMPT), eos_token_ids=eos_token_ids,
-            action_head_tokens=self.num_head_tokens)
+            state_in=_STATE_IN.get(self.family, StateIn.PROMPT),
+            eos_token_ids=eos_token_ids,
+            action_head_tokens=self.num_head_tokens,
+        )

@@ -1,4 +1,5 @@
 """The tensors of a checkpoint folder, memory-mapped: read only as far as they are taken."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
@@ -29,8 +30,7 @@ class WeightFile(Mapping[str, Tensor]):
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._files = {path: _open(path) for path in _paths(folder)}
-        holder = {name: file for file in self._files.values()
-                  for name in file.keys()}  # noqa: SIM118 (no mapping)
+        holder = {name: file for file in self._files.values() for name in file.keys()}  # noqa: SIM118 (no mapping)
         if not holder:
             raise CheckpointError(f'{folder}: expected weights, found no tensor')
         self._names = canonical_names(sorted(holder))
@@ -75,13 +75,18 @@ def _paths(folder: Path) -> list[Path]:
     try:
         names = sorted(set(json.loads(index.read_text())['weight_map'].values()))
     except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
-        raise CheckpointError(f'{index}: expected a JSON object with weight_map, got: '
-                              f'{error!r}') from error
-    missing = [name for name in names if not isinstance(name, str)
-               or Path(name).name != name or not (folder / name).is_file()]
+        raise CheckpointError(
+            f'{index}: expected a JSON object with weight_map, got: {error!r}'
+        ) from error
+    missing = [
+        name
+        for name in names
+        if not isinstance(name, str) or Path(name).name != name or not (folder / name).is_file()
+    ]
     if missing:
-        raise CheckpointError(f'{index}: expected these files beside it, found none: '
-                              + ', '.join(map(str, missing)))
+        raise CheckpointError(
+            f'{index}: expected these files beside it, found none: ' + ', '.join(map(str, missing))
+        )
     return [folder / name for name in names]
 
 
@@ -89,5 +94,6 @@ def _open(path: Path) -> Any:  # safetensors is untyped
     try:
         return safe_open(str(path), framework='pt', device='cpu')
     except (SafetensorError, OSError) as error:
-        raise CheckpointError(f'{path}: expected a whole safetensors file, got: {error}; '
-                              'copy or download it again') from error
+        raise CheckpointError(
+            f'{path}: expected a whole safetensors file, got: {error}; copy or download it again'
+        ) from error

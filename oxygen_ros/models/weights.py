@@ -1,4 +1,5 @@
 """Named weight tensors: strict reading, and the checksum that provenance carries."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -21,8 +22,9 @@ class WeightReader:
     A misfit is noted and replaced by zeros, so that `finish` can list all of them in one error.
     """
 
-    def __init__(self, tensors: Mapping[str, Tensor], device: torch.device,
-                 dtype: torch.dtype) -> None:
+    def __init__(
+        self, tensors: Mapping[str, Tensor], device: torch.device, dtype: torch.dtype
+    ) -> None:
         self.device = device
         self.dtype = dtype
         self._tensors = tensors
@@ -56,8 +58,9 @@ class WeightReader:
 
     def is_equal(self, name: str, other: WeightReader, other_name: str) -> bool:
         """Return whether two tensors that are there hold the same numbers."""
-        return torch.equal(self._tensors[self._prefix + name],
-                           self._tensors[other._prefix + other_name])
+        return torch.equal(
+            self._tensors[self._prefix + name], self._tensors[other._prefix + other_name]
+        )
 
     def skip(self, name: str) -> None:
         """Count a tensor as known that the model does not need."""
@@ -73,8 +76,11 @@ class WeightReader:
             assert tensor is not None
             out.copy_(tensor)
         else:
-            self._ledger.misfits.append(f'{full_name}: {misfit}' if tensor is not None
-                                        else f'missing {full_name} {list(out.shape)}')
+            self._ledger.misfits.append(
+                f'{full_name}: {misfit}'
+                if tensor is not None
+                else f'missing {full_name} {list(out.shape)}'
+            )
             out.zero_()
 
     def finish(self) -> None:
@@ -85,8 +91,9 @@ class WeightReader:
         unexpected = sorted(set(self._tensors) - self._ledger.taken)
         misfits = self._ledger.misfits + [f'unexpected {name}' for name in unexpected]
         if misfits:
-            raise ValueError(f'weights do not fit the model, {len(misfits)} misfits: '
-                             + '; '.join(misfits))
+            raise ValueError(
+                f'weights do not fit the model, {len(misfits)} misfits: ' + '; '.join(misfits)
+            )
 
 
 def _misfit(tensor: Tensor | None, out: Tensor) -> str | None:

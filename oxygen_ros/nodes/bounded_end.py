@@ -1,4 +1,5 @@
 """An end that comes, whatever the middleware's destructors are stuck in."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -14,16 +15,25 @@ _SIGEV_THREAD = 2  # <bits/sigevent-consts.h>: call a function in a thread of it
 class _Sigevent(ctypes.Structure):
     """`struct sigevent` of Linux, as its 64-bit C libraries have it."""
 
-    _fields_ = [('value', ctypes.c_uint64), ('signo', ctypes.c_int), ('notify', ctypes.c_int),
-                ('function', ctypes.c_void_p), ('attributes', ctypes.c_void_p),
-                ('padding', ctypes.c_char * 32)]
+    _fields_ = [
+        ('value', ctypes.c_uint64),
+        ('signo', ctypes.c_int),
+        ('notify', ctypes.c_int),
+        ('function', ctypes.c_void_p),
+        ('attributes', ctypes.c_void_p),
+        ('padding', ctypes.c_char * 32),
+    ]
 
 
 class _Itimerspec(ctypes.Structure):
     """`struct itimerspec`: period and first expiry, each in seconds and nanoseconds."""
 
-    _fields_ = [('period_s', ctypes.c_long), ('period_ns', ctypes.c_long),
-                ('first_s', ctypes.c_long), ('first_ns', ctypes.c_long)]
+    _fields_ = [
+        ('period_s', ctypes.c_long),
+        ('period_ns', ctypes.c_long),
+        ('first_s', ctypes.c_long),
+        ('first_ns', ctypes.c_long),
+    ]
 
 
 @contextmanager
@@ -38,8 +48,9 @@ def end_within(timeout_s: float, status: int) -> Iterator[None]:
     sys.stdout.flush()
     sys.stderr.flush()
     libc = ctypes.CDLL(None, use_errno=True)
-    event = _Sigevent(value=status, notify=_SIGEV_THREAD,
-                      function=ctypes.cast(libc._exit, ctypes.c_void_p).value)
+    event = _Sigevent(
+        value=status, notify=_SIGEV_THREAD, function=ctypes.cast(libc._exit, ctypes.c_void_p).value
+    )
     timer = ctypes.c_void_p()
     seconds, rest_s = divmod(timeout_s, 1.0)
     setting = _Itimerspec(first_s=int(seconds), first_ns=int(rest_s * 1e9))

@@ -1,4 +1,5 @@
 """Between the two clocks: ROS time for stamps, this machine's steady clock for control."""
+
 from __future__ import annotations
 
 import time

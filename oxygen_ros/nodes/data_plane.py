@@ -1,4 +1,5 @@
 """All that exists while the node is configured: runtime, inputs, outputs, timers."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -52,9 +53,16 @@ class DataPlane:
     :raises ValueError: the settings cannot be met by this model.
     """
 
-    def __init__(self, node: Node, settings: NodeSettings, dialogue: DialogueServer,
-                 scene: SceneGraphServer, queries: MemoryQueries, faults: FaultLog,
-                 wake: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        node: Node,
+        settings: NodeSettings,
+        dialogue: DialogueServer,
+        scene: SceneGraphServer,
+        queries: MemoryQueries,
+        faults: FaultLog,
+        wake: Callable[[], None],
+    ) -> None:
         self.settings, self._node = settings, node
         self._dialogue, self._scene, self._queries = dialogue, scene, queries
         self._faults = faults
@@ -72,28 +80,46 @@ class DataPlane:
         self.requests = EngineRequests(self.runtime)
         scene.configure(settings.memory, self.runtime, settings.runtime.engine.max_text_tokens)
         self._memory = dialogue.memory = scene.memory = RunMemory(
-            settings.records, settings.memory.scene_format.vocabulary, self.runtime, self._clock,
-            faults)
+            settings.records,
+            settings.memory.scene_format.vocabulary,
+            self.runtime,
+            self._clock,
+            faults,
+        )
         # Entities last: nothing above leaves any behind when it fails.
         if settings.memory.positions.frame_id:
             scene.positions = ScenePositions(
-                node, settings.memory.positions, settings.memory.scene_format.cameras, faults)
+                node, settings.memory.positions, settings.memory.scene_format.cameras, faults
+            )
         self._world = WorldChanges(node, self.runtime, faults)
         self._inputs = self._world.inputs = Inputs(
-            node, settings, self.runtime.sensors, self._clock, self._on_instruction,
-            self._world.camera_jumped, self._world.camera_resized, faults)
+            node,
+            settings,
+            self.runtime.sensors,
+            self._clock,
+            self._on_instruction,
+            self._world.camera_jumped,
+            self._world.camera_resized,
+            faults,
+        )
         # None: a tick in another process has them
         self.targets: TargetPublisher | None = None
         self._link: RobotLink | None = None
         if settings.runtime.publish is not Publish.ELSEWHERE:
             self.targets = TargetPublisher(
-                node, self._joints, settings.groups, settings.runtime.tick, self._clock, faults)
-            self._link = RobotLink(node, self._joints, self.runtime.tick,
-                                   settings.runtime.limits, self.targets, faults)
+                node, self._joints, settings.groups, settings.runtime.tick, self._clock, faults
+            )
+            self._link = RobotLink(
+                node,
+                self._joints,
+                self.runtime.tick,
+                settings.runtime.limits,
+                self.targets,
+                faults,
+            )
         self._tick_watch = TickWatch(node, self.runtime, self._clock, self._memory, faults, wake)
         self._chunks = make_publisher(node, msg.ActionChunk, '~/action_chunk', 10)
-        self._latency = LatencyPublisher(
-            node, self.runtime, self.targets, dialogue, self._clock)
+        self._latency = LatencyPublisher(node, self.runtime, self.targets, dialogue, self._clock)
         self._diagnostics = DiagnosticsPublisher(node, model.spec.name, self._clock)
         self._add_diagnostics()
         self._create_timers()
@@ -106,8 +132,12 @@ class DataPlane:
             return self.settings.diagnostics
 
         add = self._diagnostics.add
-        add('actuation', elsewhere_task(self._node) if self.targets is None or self._link is None
-            else actuation_task(self._node, self.runtime.loop, self.targets, self._link, limits))
+        add(
+            'actuation',
+            elsewhere_task(self._node)
+            if self.targets is None or self._link is None
+            else actuation_task(self._node, self.runtime.loop, self.targets, self._link, limits),
+        )
         tasks.add_tasks(add, self._node, self.runtime, self._inputs, limits, self._faults)
         add('memory', tasks.memory_task(self.runtime, self._scene, self._memory))
         add('dialogue', tasks.dialogue_task(self._dialogue, self.requests))
@@ -118,19 +148,31 @@ class DataPlane:
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         periods = [(_WATCH_PERIOD_S, 'watch', self._on_watch)]
         if self.settings.memory.period_s > 0.0:
-            periods.append((self.settings.memory.period_s, 'scene graph',
-                            self._scene.update_in_background))
+            periods.append(
+                (self.settings.memory.period_s, 'scene graph', self._scene.update_in_background)
+            )
         # Of their own, for a group remembers every entity it ever had.
         group = MutuallyExclusiveCallbackGroup()
         self._timers = [
-            self._node.create_timer(period_s, self._faults.guard(name, callback), clock=steady,
-                                    callback_group=group) for period_s, name, callback in periods]
+            self._node.create_timer(
+                period_s, self._faults.guard(name, callback), clock=steady, callback_group=group
+            )
+            for period_s, name, callback in periods
+        ]
         self._latency_timer = RateTimer(
-            self._node, self.settings.latency_rate_hz,
-            self._faults.guard('latency', self._on_latency), steady, group)
+            self._node,
+            self.settings.latency_rate_hz,
+            self._faults.guard('latency', self._on_latency),
+            steady,
+            group,
+        )
         self._diagnostics_timer = RateTimer(
-            self._node, self.settings.diagnostics_rate_hz,
-            self._faults.guard('diagnostics', self._diagnostics.publish), steady, group)
+            self._node,
+            self.settings.diagnostics_rate_hz,
+            self._faults.guard('diagnostics', self._diagnostics.publish),
+            steady,
+            group,
+        )
 
     # Life.
 
@@ -162,8 +204,13 @@ class DataPlane:
             self._node.get_logger().error('memory: not all was written before the end')
         if was_active and self.settings.record_file:
             try:
-                write_run_record(self.settings.record_file, self.runtime, self._inputs.ingest,
-                                 self._scene.counts, self._memory.status)
+                write_run_record(
+                    self.settings.record_file,
+                    self.runtime,
+                    self._inputs.ingest,
+                    self._scene.counts,
+                    self._memory.status,
+                )
             except OSError as error:
                 self._node.get_logger().error(f'record_file: {error}')
         return stopped
@@ -221,7 +268,8 @@ class DataPlane:
         if self.runtime.engine_thread.num_faults != self._num_faults_seen and self.runtime.faults:
             self._num_faults_seen = self.runtime.engine_thread.num_faults
             self._node.get_logger().error(
-                f'engine failed ({self._num_faults_seen} in all):\n{self.runtime.faults[-1]}')
+                f'engine failed ({self._num_faults_seen} in all):\n{self.runtime.faults[-1]}'
+            )
 
     def _on_watch(self) -> None:
         if not self.is_active:

@@ -1,4 +1,5 @@
 """Topics that cost the executor nothing between messages, and what stands at their other ends."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
@@ -20,15 +21,27 @@ from rclpy.topic_endpoint_info import TopicEndpointInfo
 def make_publisher(node: Node, kind: type, topic: str, qos: QoSProfile | int) -> Publisher[Any]:
     """Create a publisher without event handlers."""
     return node.create_publisher(
-        kind, topic, qos, event_callbacks=PublisherEventCallbacks(use_default_callbacks=False))
+        kind, topic, qos, event_callbacks=PublisherEventCallbacks(use_default_callbacks=False)
+    )
 
 
-def make_subscription(node: Node, kind: type, topic: str, callback: Callable[..., None],
-                      qos: QoSProfile, group: CallbackGroup) -> Subscription[Any]:
+def make_subscription(
+    node: Node,
+    kind: type,
+    topic: str,
+    callback: Callable[..., None],
+    qos: QoSProfile,
+    group: CallbackGroup,
+) -> Subscription[Any]:
     """Create a subscription without event handlers."""
     return node.create_subscription(
-        kind, topic, callback, qos, callback_group=group,
-        event_callbacks=SubscriptionEventCallbacks(use_default_callbacks=False))
+        kind,
+        topic,
+        callback,
+        qos,
+        callback_group=group,
+        event_callbacks=SubscriptionEventCallbacks(use_default_callbacks=False),
+    )
 
 
 def _name(info: TopicEndpointInfo) -> str:
@@ -46,13 +59,17 @@ def publisher_problems(node: Node, subscription: Subscription[Any]) -> list[str]
     problems = []
     for info in node.get_publishers_info_by_topic(subscription.topic_name):
         if info.topic_type != expected:
-            problems.append(f'{subscription.topic_name}: expected {expected}, got '
-                            f'{info.topic_type} from {_name(info)}')
+            problems.append(
+                f'{subscription.topic_name}: expected {expected}, got '
+                f'{info.topic_type} from {_name(info)}'
+            )
             continue
         compatible, reason = qos_check_compatible(info.qos_profile, subscription.qos_profile)
         if compatible == QoSCompatibility.ERROR:
-            problems.append(f'{subscription.topic_name}: QoS of {_name(info)} does not match: '
-                            f'{reason.strip().rstrip(";")}')
+            problems.append(
+                f'{subscription.topic_name}: QoS of {_name(info)} does not match: '
+                f'{reason.strip().rstrip(";")}'
+            )
     return problems
 
 
@@ -73,7 +90,10 @@ def command_problems(node: Node, publisher: Publisher[Any]) -> tuple[list[str], 
     listeners = node.get_subscriptions_info_by_topic(topic)
     if not listeners:
         return rivals, [f'{topic}: nobody listens']
-    unfit = [f'{topic}: QoS of {_name(info)} does not match' for info in listeners
-             if qos_check_compatible(publisher.qos_profile, info.qos_profile)[0]
-             == QoSCompatibility.ERROR]
+    unfit = [
+        f'{topic}: QoS of {_name(info)} does not match'
+        for info in listeners
+        if qos_check_compatible(publisher.qos_profile, info.qos_profile)[0]
+        == QoSCompatibility.ERROR
+    ]
     return rivals, unfit

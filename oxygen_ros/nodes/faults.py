@@ -1,4 +1,5 @@
 """Guards: an exception in a callback is counted, kept and logged, and ends nothing."""
+
 from __future__ import annotations
 
 from collections import Counter
@@ -39,9 +40,11 @@ class FaultLog:
         trace = ''.join(traceback.format_exception(error)).rstrip()
         self._logger.error(f'{name} failed ({self.counts[name]} in all):\n{trace}')
 
-    def guard(self, name: str, callback: Callable[P, R],
-              otherwise: R | None = None) -> Callable[P, R | None]:
+    def guard(
+        self, name: str, callback: Callable[P, R], otherwise: R | None = None
+    ) -> Callable[P, R | None]:
         """Return the callback so that an exception yields `otherwise` instead of going up."""
+
         @functools.wraps(callback)  # rclpy looks at the signature
         def guarded(*args: P.args, **kwargs: P.kwargs) -> R | None:
             try:
@@ -52,9 +55,11 @@ class FaultLog:
 
         return guarded
 
-    def guard_service(self, name: str,
-                      callback: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def guard_service(
+        self, name: str, callback: Callable[[Any, Any], Any]
+    ) -> Callable[[Any, Any], Any]:
         """Return a service callback that answers success=false with the reason of an exception."""
+
         def guarded(request: Any, response: Any) -> Any:
             try:
                 return callback(request, response)

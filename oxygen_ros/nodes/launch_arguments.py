@@ -1,4 +1,5 @@
 """What the launch files make of their arguments; knows no launch, so it can be tested alone."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -38,7 +39,8 @@ def number(given: Mapping[str, str], name: str, low: float) -> float:
         value = float('nan')
     if not value >= low:
         raise LaunchArgumentError(
-            f'{name}: expected a number of at least {low:g}, got {given[name]!r}')
+            f'{name}: expected a number of at least {low:g}, got {given[name]!r}'
+        )
     return value
 
 
@@ -61,7 +63,8 @@ def parameter_files(share: str | Path, robot: str, params_file: str) -> list[str
         if not path.is_file():
             known = ', '.join(sorted(file.stem for file in folder.glob('*.yaml')))
             raise LaunchArgumentError(
-                f'robot: expected one of {known}, or a parameter file, got {robot!r}')
+                f'robot: expected one of {known}, or a parameter file, got {robot!r}'
+            )
         files.append(path)
     if params_file:
         path = Path(params_file).expanduser()
@@ -84,12 +87,15 @@ def cameras(text: str) -> tuple[list[str], list[tuple[str, str]]]:
         name, separator, topic = (piece.strip() for piece in part.partition('='))
         if not name or name in names or (separator and not topic):
             raise LaunchArgumentError(
-                f'cameras: expected different names or name=topic pairs, got {text!r}')
+                f'cameras: expected different names or name=topic pairs, got {text!r}'
+            )
         names.append(name)
         if topic:
             # image_transport derives the name of the compressed topic from that of the raw one.
-            remappings += [(f'{name}/image_raw', topic),
-                           (f'{name}/image_raw/compressed', f'{topic}/compressed')]
+            remappings += [
+                (f'{name}/image_raw', topic),
+                (f'{name}/image_raw/compressed', f'{topic}/compressed'),
+            ]
     return names, remappings
 
 
@@ -111,8 +117,7 @@ def choose(given: Mapping[str, str], name: str, *choices: str) -> str:
     :raises LaunchArgumentError: it is none of them.
     """
     if given[name] not in choices:
-        raise LaunchArgumentError(
-            f'{name}: expected {" or ".join(choices)}, got {given[name]!r}')
+        raise LaunchArgumentError(f'{name}: expected {" or ".join(choices)}, got {given[name]!r}')
     return given[name]
 
 
@@ -124,7 +129,8 @@ def model_overrides(given: Mapping[str, str]) -> dict[str, str]:
     model, checkpoint = given['model'], given['checkpoint']
     if model and checkpoint:
         raise LaunchArgumentError(
-            f'model: expected without checkpoint, got {model!r} and {checkpoint!r}')
+            f'model: expected without checkpoint, got {model!r} and {checkpoint!r}'
+        )
     if checkpoint:
         folder = Path(checkpoint).expanduser()
         if not folder.is_dir():
@@ -148,5 +154,6 @@ def parameters_of(files: list[str]) -> dict[str, Any]:
         except (yaml.YAMLError, AttributeError, KeyError, TypeError, OSError) as error:
             problem = ' '.join(f'{type(error).__name__}: {error}'.split())
             raise LaunchArgumentError(
-                f'{file}: expected a parameter file, got {problem}') from error
+                f'{file}: expected a parameter file, got {problem}'
+            ) from error
     return found

@@ -1,4 +1,5 @@
 """Runs one lifecycle node as a process: autostart, and an end that leaves time for a last hold."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -23,8 +24,9 @@ _FAULT_BUDGET = 100  # faults of rclpy itself; a callback's own are caught by th
 _LAST_CYCLES = 20  # of the executor after shutdown: results and answers still have to leave
 
 
-def run_lifecycle_node(name: str, make_node: Callable[[], LifecycleNode],
-                       args: Sequence[str] | None = None) -> int:
+def run_lifecycle_node(
+    name: str, make_node: Callable[[], LifecycleNode], args: Sequence[str] | None = None
+) -> int:
     """Make a node and spin it until SIGINT or SIGTERM; return the exit status.
 
     rclpy's own signal handlers end the context at once, and a hold could not be published any
@@ -36,11 +38,15 @@ def run_lifecycle_node(name: str, make_node: Callable[[], LifecycleNode],
     """
     use_large_data_transport()
     stop = threading.Event()
-    handlers = {number: signal.signal(number, lambda *_: stop.set())
-                for number in (signal.SIGINT, signal.SIGTERM)}
+    handlers = {
+        number: signal.signal(number, lambda *_: stop.set())
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
     try:
-        rclpy.init(args=list(sys.argv if args is None else args),
-                   signal_handler_options=SignalHandlerOptions.NO)
+        rclpy.init(
+            args=list(sys.argv if args is None else args),
+            signal_handler_options=SignalHandlerOptions.NO,
+        )
         node = make_node()
     except OxygenError as error:
         print(f'{name}: {error}', file=sys.stderr)
@@ -117,7 +123,8 @@ class _Process:
         except Exception as error:  # noqa: B902, BLE001 one fault of rclpy's must not end the node
             self._num_faults += 1
             self._node.get_logger().error(
-                f'executor: {type(error).__name__}: {error}', throttle_duration_sec=5.0)
+                f'executor: {type(error).__name__}: {error}', throttle_duration_sec=5.0
+            )
             if self._num_faults == _FAULT_BUDGET:
                 self.status = 1
                 self._stop.set()

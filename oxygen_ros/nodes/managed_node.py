@@ -1,4 +1,5 @@
 """A lifecycle node that leaves nothing behind in the middleware."""
+
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,4 +1,5 @@
 """The node: one VLA model that moves, talks and remembers, as a managed ROS 2 node."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -48,16 +49,23 @@ class OxygenNode(ManagedNode):
         self._settings = make_settings(read_all(self))
         self._queries = MemoryQueries(self, self._faults)
         self._dialogue = DialogueServer(
-            self, int(self.get_parameter('dialogue.result_timeout_s').value), self._faults,
-            self._queries)
+            self,
+            int(self.get_parameter('dialogue.result_timeout_s').value),
+            self._faults,
+            self._queries,
+        )
         self.end_with_node(self._dialogue.destroy)
         self._scene = SceneGraphServer(self, self._faults)
         self._quick_services = Services(  # not `_services`: rclpy keeps its own under that name
-            self, lambda: self.runtime, self._set_instruction, self._faults)
+            self, lambda: self.runtime, self._set_instruction, self._faults
+        )
         if not self._has_separate_tick:
             self._arming_services = ArmingServices(
-                self, '~', lambda: None if self.runtime is None else self.runtime.arming,
-                self._faults)
+                self,
+                '~',
+                lambda: None if self.runtime is None else self.runtime.arming,
+                self._faults,
+            )
         # Lives as long as the node: the engine's thread may trigger it until its very end.
         self._wake = WakeUp(self, self._faults.guard('outbox', self._drain))
         self.add_on_set_parameters_callback(self._on_set_parameters)
@@ -85,8 +93,15 @@ class OxygenNode(ManagedNode):
         logger = self.get_logger()
         start_s = time.monotonic()
         try:
-            self._plane = DataPlane(self, self._settings, self._dialogue, self._scene,
-                                    self._queries, self._faults, self._wake)
+            self._plane = DataPlane(
+                self,
+                self._settings,
+                self._dialogue,
+                self._scene,
+                self._queries,
+                self._faults,
+                self._wake,
+            )
         except (OxygenError, ValueError, OSError) as error:
             logger.error(f'configure: {error}')
             return TransitionCallbackReturn.FAILURE
@@ -94,9 +109,11 @@ class OxygenNode(ManagedNode):
             self._faults.note('configure', error)
             return TransitionCallbackReturn.FAILURE
         runtime = self._plane.runtime
-        logger.info(f'configured in {time.monotonic() - start_s:.1f} s (warm-up '
-                    f'{runtime.warm_up_s:.1f} s): model {runtime.model.spec.name} on '
-                    f'{runtime.model.device}, cameras {", ".join(runtime.config.sensors.cameras)}')
+        logger.info(
+            f'configured in {time.monotonic() - start_s:.1f} s (warm-up '
+            f'{runtime.warm_up_s:.1f} s): model {runtime.model.spec.name} on '
+            f'{runtime.model.device}, cameras {", ".join(runtime.config.sensors.cameras)}'
+        )
         return TransitionCallbackReturn.SUCCESS
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:

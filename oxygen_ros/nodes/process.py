@@ -1,4 +1,5 @@
 """Runs one node as a process: a clean end by signal, one line for the user's errors."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -19,8 +20,10 @@ from ..errors import OxygenError
 from .bounded_end import END_TIMEOUT_S, end_within
 from .transport import use_large_data_transport
 
-_BAD_ARGUMENTS = (rclpy_implementation.RCLInvalidROSArgsError,
-                  rclpy_implementation.UnknownROSArgsError)
+_BAD_ARGUMENTS = (
+    rclpy_implementation.RCLInvalidROSArgsError,
+    rclpy_implementation.UnknownROSArgsError,
+)
 _LOOK_S = 0.2  # between two looks at whether a signal has come
 
 

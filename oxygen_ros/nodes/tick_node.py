@@ -3,6 +3,7 @@
 It loads neither a model nor torch, and no fault of the engine's process reaches it: a crash, a
 long pass, or a library that keeps the interpreter.
 """
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -41,8 +42,11 @@ class TickNode(ManagedNode):
         self._settings = make_tick_settings(read_all(self))
         self._engine = str(self.get_parameter('engine_node').value)
         self._arming_services = ArmingServices(
-            self, self._engine, lambda: None if self._plane is None else self._plane.loop.arming,
-            self._faults)
+            self,
+            self._engine,
+            lambda: None if self._plane is None else self._plane.loop.arming,
+            self._faults,
+        )
         self.add_on_set_parameters_callback(self._on_set_parameters)
         self.add_post_set_parameters_callback(self._on_parameters_set)
 
@@ -79,8 +83,10 @@ class TickNode(ManagedNode):
         for item in self._plane.loop.realtime_report.items:
             self.get_logger().info(str(item))
         armed = self._plane.loop.arming.view().sending
-        self.get_logger().info(f'active for {self._engine}, '
-                               f'{"armed" if armed else "disarmed: call its ~/enable to move"}')
+        self.get_logger().info(
+            f'active for {self._engine}, '
+            f'{"armed" if armed else "disarmed: call its ~/enable to move"}'
+        )
         return super().on_activate(state)
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:

@@ -1,4 +1,5 @@
 """All that exists while the tick's node is configured: the loop, its inputs and its outputs."""
+
 from __future__ import annotations
 
 from dataclasses import replace
@@ -51,43 +52,68 @@ class TickPlane:
         self._is_raised = False
         clock = ClockBridge(node.get_clock())
         self.targets = TargetPublisher(
-            node, settings.joints, settings.groups, settings.loop.tick, clock, faults,
-            prefix=engine)
+            node,
+            settings.joints,
+            settings.groups,
+            settings.loop.tick,
+            clock,
+            faults,
+            prefix=engine,
+        )
         self.loop = TickLoop(settings.loop, self.targets.publish, lambda: self._state)
-        self._link = RobotLink(node, settings.joints, self.loop.tick, settings.loop.limits,
-                               self.targets, faults)
+        self._link = RobotLink(
+            node, settings.joints, self.loop.tick, settings.loop.limits, self.targets, faults
+        )
         self._modes = ModePublisher(node, engine, self.loop.arming, clock, faults)
         self._told = ParameterPublisher(node, engine)
         self._chunk_input = ChunkInput(settings.joints, self.loop.buffer)
         self._joint_input = JointStateInput(
-            settings.joints, settings.ingest, clock, self._put_state)
+            settings.joints, settings.ingest, clock, self._put_state
+        )
         self._time = watch_time(node, faults.guard('time jump', self._clock_jumped))
         # Of its own, for a group remembers every entity it ever had.
         self._group = MutuallyExclusiveCallbackGroup()
         self._subscriptions = [
-            self._subscribe(msg.ActionChunk, f'{engine}/action_chunk', self._chunk_input.offer,
-                            QoSProfile(depth=10)),
-            self._subscribe(JointState, 'joint_states', self._joint_input.offer, QoSProfile(
-                depth=1, reliability=ReliabilityPolicy.BEST_EFFORT))]
+            self._subscribe(
+                msg.ActionChunk,
+                f'{engine}/action_chunk',
+                self._chunk_input.offer,
+                QoSProfile(depth=10),
+            ),
+            self._subscribe(
+                JointState,
+                'joint_states',
+                self._joint_input.offer,
+                QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT),
+            ),
+        ]
         self._diagnostics = DiagnosticsPublisher(node, engine, clock)
 
         def limits() -> ActuationLimits:
             return self.settings.diagnostics
 
-        self._diagnostics.add('actuation', actuation_task(
-            node, self.loop, self.targets, self._link, limits))
-        self._diagnostics.add('chunks', chunks_task(
-            node, self._subscriptions[0], self._chunk_input, self.loop.buffer))
+        self._diagnostics.add(
+            'actuation', actuation_task(node, self.loop, self.targets, self._link, limits)
+        )
+        self._diagnostics.add(
+            'chunks',
+            chunks_task(node, self._subscriptions[0], self._chunk_input, self.loop.buffer),
+        )
         # On the steady clock: under simulated time a timer on ROS time may never fire.
         self._timer = RateTimer(
-            node, settings.diagnostics_rate_hz,
+            node,
+            settings.diagnostics_rate_hz,
             faults.guard('diagnostics', self._diagnostics.publish),
-            Clock(clock_type=ClockType.STEADY_TIME), self._group)
+            Clock(clock_type=ClockType.STEADY_TIME),
+            self._group,
+        )
 
-    def _subscribe(self, kind: type, topic: str, callback: Any,
-                   qos: QoSProfile) -> Subscription[Any]:
+    def _subscribe(
+        self, kind: type, topic: str, callback: Any, qos: QoSProfile
+    ) -> Subscription[Any]:
         return make_subscription(
-            self._node, kind, topic, self._faults.guard(topic, callback), qos, self._group)
+            self._node, kind, topic, self._faults.guard(topic, callback), qos, self._group
+        )
 
     def _put_state(self, state: RobotState) -> None:
         self._state = state
@@ -97,7 +123,8 @@ class TickPlane:
         # has them forgotten by a new epoch.
         self._joint_input.stream.begin()
         self._node.get_logger().warning(
-            f'{describe(jump)}: joint states are taken from there on', throttle_duration_sec=5.0)
+            f'{describe(jump)}: joint states are taken from there on', throttle_duration_sec=5.0
+        )
 
     def start(self) -> None:
         """Start the tick, from the measured joints and with no chunk."""
@@ -122,9 +149,14 @@ class TickPlane:
         """
         settings = self.settings.loop.realtime
         if settings is not None and settings.fifo_priority:
-            report = apply_to_thread(replace(
-                settings, fifo_priority=max(settings.fifo_priority - 1, 1), process_priority=0,
-                cpus=()))
+            report = apply_to_thread(
+                replace(
+                    settings,
+                    fifo_priority=max(settings.fifo_priority - 1, 1),
+                    process_priority=0,
+                    cpus=(),
+                )
+            )
             self._is_raised = not report.refused
 
     def _lower_executor(self) -> None:

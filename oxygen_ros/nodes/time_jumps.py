@@ -1,4 +1,5 @@
 """When ROS time does not go on from where it was: a simulation or a recording began anew."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -10,7 +11,8 @@ from rclpy.node import Node
 
 # Forward only far, for paused or slow simulated time catches up in steps.
 _THRESHOLD = JumpThreshold(
-    min_forward=Duration(seconds=5), min_backward=Duration(nanoseconds=-1), on_clock_change=True)
+    min_forward=Duration(seconds=5), min_backward=Duration(nanoseconds=-1), on_clock_change=True
+)
 
 
 def watch_time(node: Node, on_jump: Callable[[TimeJump], None]) -> Any:
@@ -21,5 +23,4 @@ def watch_time(node: Node, on_jump: Callable[[TimeJump], None]) -> Any:
 
 def describe(jump: TimeJump) -> str:
     """Return which way and how far."""
-    return (f'ROS time jumped ({jump.clock_change.name}, '
-            f'{jump.delta.nanoseconds * 1e-9:.3f} s)')
+    return f'ROS time jumped ({jump.clock_change.name}, {jump.delta.nanoseconds * 1e-9:.3f} s)'

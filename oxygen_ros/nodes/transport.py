@@ -1,4 +1,5 @@
 """The middleware's transport, chosen before rclpy starts."""
+
 from __future__ import annotations
 
 import os

@@ -1,4 +1,5 @@
 """A call of the executor that any thread may ask for."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -37,8 +38,11 @@ class WakeUp:
         # In groups of their own: no other callback keeps them from running.
         self._guard = node.create_guard_condition(self._call, MutuallyExclusiveCallbackGroup())
         self._timer = node.create_timer(
-            _LOOK_S, self._look, MutuallyExclusiveCallbackGroup(),
-            clock=Clock(clock_type=ClockType.STEADY_TIME))
+            _LOOK_S,
+            self._look,
+            MutuallyExclusiveCallbackGroup(),
+            clock=Clock(clock_type=ClockType.STEADY_TIME),
+        )
 
     def __call__(self) -> None:
         """Wish for a call."""
@@ -62,6 +66,6 @@ class WakeUp:
         if wished_ns and self._num_looks == _NUM_LOOKS:
             self.num_lost += 1
             self._node.get_logger().warning(
-                'a wake-up of the executor got lost and was made up for',
-                throttle_duration_sec=5.0)
+                'a wake-up of the executor got lost and was made up for', throttle_duration_sec=5.0
+            )
             self._call()

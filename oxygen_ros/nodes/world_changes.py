@@ -1,4 +1,5 @@
 """What makes the past void: time that jumps, and cameras that see something else."""
+
 from __future__ import annotations
 
 from rclpy.clock import TimeJump
@@ -35,7 +36,9 @@ class WorldChanges:
         width, height = self.inputs.ingest.inputs[camera].stream.size or (0, 0)
         self._node.get_logger().warning(
             f'{camera}: images are no longer {width}x{height}: what was computed from them is '
-            'dropped', throttle_duration_sec=5.0)
+            'dropped',
+            throttle_duration_sec=5.0,
+        )
         self._runtime.forget_observations()
 
     def _clock_jumped(self, jump: TimeJump) -> None:
@@ -45,5 +48,6 @@ class WorldChanges:
 
     def _reset(self, cause: str) -> None:
         self._node.get_logger().warning(
-            f'{cause}: chunks and images from before are dropped', throttle_duration_sec=5.0)
+            f'{cause}: chunks and images from before are dropped', throttle_duration_sec=5.0
+        )
         self._runtime.reset()

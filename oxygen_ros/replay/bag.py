@@ -1,4 +1,5 @@
 """Recordings made by rosbag2: whole, split, compressed, without metadata, damaged."""
+
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
@@ -36,8 +37,14 @@ class Bag:
     appears in `damage` and `num_lost` from then on.
     """
 
-    def __init__(self, path: Path, storages: list[Storage], container: Container,
-                 stack: ExitStack, remap: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        storages: list[Storage],
+        container: Container,
+        stack: ExitStack,
+        remap: Mapping[str, str],
+    ) -> None:
         self.path = path
         self._remap = remap
         self.notes = list(container.notes)  # odd, but nothing is lost by it
@@ -60,14 +67,20 @@ class Bag:
         names = {name: remap.get(name, name) for name, _ in counts}
         absent = [name for name in remap if name not in names]
         if absent:
-            raise BagError(path, f'a topic {absent[0]} to take for another',
-                           ', '.join(sorted(names)) or 'no topics')
+            raise BagError(
+                path,
+                f'a topic {absent[0]} to take for another',
+                ', '.join(sorted(names)) or 'no topics',
+            )
         if len(set(names.values())) < len(names):
             raise BagError(path, 'a remapping that keeps topics apart', dict(remap))
         self._recorded_as = {new: name for name, new in names.items()}
-        self.topics = tuple(sorted((Topic(names[name], msgtype, count)
-                                    for (name, msgtype), count in counts.items()),
-                                   key=lambda topic: (topic.name, topic.msgtype)))
+        self.topics = tuple(
+            sorted(
+                (Topic(names[name], msgtype, count) for (name, msgtype), count in counts.items()),
+                key=lambda topic: (topic.name, topic.msgtype),
+            )
+        )
         if others and not counts:
             raise BagError(path, 'messages serialised as cdr', ', '.join(sorted(others)))
         if others:
@@ -113,15 +126,19 @@ class Bag:
         """From the first message to the last."""
         return (self.end_ns - self.start_ns) * 1e-9
 
-    def messages(self, topics: Collection[str] | None = None, start_ns: int = 0
-                 ) -> Iterator[BagMessage]:
+    def messages(
+        self, topics: Collection[str] | None = None, start_ns: int = 0
+    ) -> Iterator[BagMessage]:
         """Yield messages in order of time.
 
         :param topics: only these; None: all.
         :param start_ns: only what was recorded then or later (ROS time).
         """
-        wanted = frozenset(recorded for name, recorded in self._recorded_as.items()
-                           if topics is None or name in topics)
+        wanted = frozenset(
+            recorded
+            for name, recorded in self._recorded_as.items()
+            if topics is None or name in topics
+        )
         for group in self._groups():
             streams = [storage.messages(wanted, start_ns) for storage in group]
             for message in heapq.merge(*streams, key=lambda message: message.stamp_ns):
@@ -183,8 +200,9 @@ class Bag:
 
     def _decompress(self, message: BagMessage) -> BagMessage | None:
         try:
-            data = zstandard.ZstdDecompressor().decompress(message.data,
-                                                           max_output_size=MAX_MESSAGE_BYTES)
+            data = zstandard.ZstdDecompressor().decompress(
+                message.data, max_output_size=MAX_MESSAGE_BYTES
+            )
         except zstandard.ZstdError:
             self._undecodable += 1
             return None

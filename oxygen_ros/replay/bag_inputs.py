@@ -1,4 +1,5 @@
 """Recorded messages into the sensor hub, by the rules by which the node takes live ones."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -37,12 +38,23 @@ class BagInputs:
     :param on_resize: takes the name of a camera whose images have another size.
     """
 
-    def __init__(self, bag: Bag, layout: BagLayout, joints: tuple[str, ...], sensors: SensorHub,
-                 start_ns: int, rules: IngestRules, on_instruction: Callable[[str], None],
-                 on_time_jump: Callable[[str], None], on_resize: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        bag: Bag,
+        layout: BagLayout,
+        joints: tuple[str, ...],
+        sensors: SensorHub,
+        start_ns: int,
+        rules: IngestRules,
+        on_instruction: Callable[[str], None],
+        on_time_jump: Callable[[str], None],
+        on_resize: Callable[[str], None],
+    ) -> None:
         sink = CameraSink(sensors.put_frame, sensors.drop_frame, on_time_jump, on_resize)
-        self.cameras = {camera.topic: CameraStream(camera.camera, rules, sink)
-                        for camera in layout.camera_topics}
+        self.cameras = {
+            camera.topic: CameraStream(camera.camera, rules, sink)
+            for camera in layout.camera_topics
+        }
         self.joints = JointStream(joints, rules, sensors.put_state)
         self._bag = bag
         self._layout = layout
@@ -87,8 +99,11 @@ class BagInputs:
     def problems(self) -> list[str]:
         """Return a line for each topic of which messages were refused."""
         counts = {topic: self._counts(topic) for topic in self._layout.topics}
-        return [f'{topic}: {count.refused} of {count.received} refused ({count.newest_problem})'
-                for topic, count in counts.items() if count.refused]
+        return [
+            f'{topic}: {count.refused} of {count.received} refused ({count.newest_problem})'
+            for topic, count in counts.items()
+            if count.refused
+        ]
 
     def _counts(self, topic: str) -> MessageCounts:
         if topic in self.cameras:

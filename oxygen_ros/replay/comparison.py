@@ -1,4 +1,5 @@
 """Two replays compared: the first output that differs, and the observation that it came from."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -22,8 +23,10 @@ class Difference:
     what: str
 
     def __str__(self) -> str:
-        return (f'observation {self.observation_id}, {self.topic}, message {self.index} at '
-                f'{self.stamp_ns * 1e-9:.3f} s: {self.what}')
+        return (
+            f'observation {self.observation_id}, {self.topic}, message {self.index} at '
+            f'{self.stamp_ns * 1e-9:.3f} s: {self.what}'
+        )
 
 
 def rows_of(result: ReplayResult) -> dict[str, list[Row]]:
@@ -31,7 +34,8 @@ def rows_of(result: ReplayResult) -> dict[str, list[Row]]:
     rows: dict[str, list[Row]] = {}
     for output in result.outputs:
         rows.setdefault(output.topic, []).append(
-            make_row(output.stamp_ns - result.start_ns, output.topic, output.message))
+            make_row(output.stamp_ns - result.start_ns, output.topic, output.message)
+        )
     return rows
 
 
@@ -40,9 +44,12 @@ def compare(new: OutputRows, golden: OutputRows, tolerance: float = 0.0) -> Diff
 
     :param tolerance: of floats, absolute up to 1 and relative above; 0: bit for bit.
     """
-    found = [difference for topic in TOPICS
-             if (difference := _first(topic, new.get(topic, []), golden.get(topic, []),
-                                      tolerance)) is not None]
+    found = [
+        difference
+        for topic in TOPICS
+        if (difference := _first(topic, new.get(topic, []), golden.get(topic, []), tolerance))
+        is not None
+    ]
     return min(found, key=lambda entry: entry.stamp_ns, default=None)
 
 
@@ -56,5 +63,10 @@ def _first(topic: str, new: list[Row], golden: list[Row], tolerance: float) -> D
         return None
     index = min(len(new), len(golden))
     extra = (new if len(new) > len(golden) else golden)[index]
-    return Difference(topic, index, extra.stamp_ns, extra.observation_id,
-                      f'expected {len(golden)} messages, got {len(new)}')
+    return Difference(
+        topic,
+        index,
+        extra.stamp_ns,
+        extra.observation_id,
+        f'expected {len(golden)} messages, got {len(new)}',
+    )

@@ -1,4 +1,5 @@
 """Finds the storage files of a recording, a folder or a file, and opens them by content."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -41,14 +42,18 @@ def find_files(path: Path) -> Container:
         raise BagError(path, 'a rosbag2 recording', 'nothing: no such file or folder')
     if path.is_file():
         return Container([path])
-    present = sorted((file for file in path.iterdir() if file.name.endswith(SUFFIXES)),
-                     key=_by_number)
+    present = sorted(
+        (file for file in path.iterdir() if file.name.endswith(SUFFIXES)), key=_by_number
+    )
     try:
         information = _read_metadata(path / 'metadata.yaml')
         listed = [path / Path(str(name)).name for name in information['relative_file_paths']]
         topics = [entry['topic_metadata'] for entry in information['topics_with_message_count']]
-        container = Container(listed, int(information['message_count']),
-                              {topic['name']: topic['serialization_format'] for topic in topics})
+        container = Container(
+            listed,
+            int(information['message_count']),
+            {topic['name']: topic['serialization_format'] for topic in topics},
+        )
     except FileNotFoundError:
         container = Container([], notes=['no metadata.yaml'])
     except (OSError, yaml.YAMLError, ValueError, KeyError, TypeError) as error:
@@ -58,8 +63,11 @@ def find_files(path: Path) -> Container:
         container.damage.append(f'missing: {", ".join(missing)}')
     container.files = [file for file in container.files if file.exists()] or present
     if not container.files:
-        raise BagError(path, f'a rosbag2 recording ({", ".join(SUFFIXES[:2])})',
-                       'a folder without storage files')
+        raise BagError(
+            path,
+            f'a rosbag2 recording ({", ".join(SUFFIXES[:2])})',
+            'a folder without storage files',
+        )
     return container
 
 
@@ -115,8 +123,9 @@ def _read_metadata(path: Path) -> dict[str, Any]:
 
 def _by_number(path: Path) -> tuple[tuple[int, str], ...]:
     """Sort key under which bag_10 comes after bag_9."""
-    return tuple((int(part), '') if part.isdigit() else (0, part)
-                 for part in re.split(r'(\d+)', path.name))
+    return tuple(
+        (int(part), '') if part.isdigit() else (0, part) for part in re.split(r'(\d+)', path.name)
+    )
 
 
 def _one_line(error: BaseException) -> str:

@@ -3,6 +3,7 @@
 Costs of the model `tiny` on one CPU core, rounded; size 0 stands for any size. With another model
 or machine the schedule is that of a robot as fast as this table says.
 """
+
 from __future__ import annotations
 
 from ..engine.scheduling.work import UnitKey, UnitKind

@@ -1,4 +1,5 @@
 """A recording played in process on its own clock: the same settings give the same outputs."""
+
 from __future__ import annotations
 
 from collections import deque
@@ -43,11 +44,15 @@ class Replay:
     :raises ValueError: the settings cannot be met by this model or recording.
     """
 
-    def __init__(self, bag: Bag, layout: BagLayout, settings: ReplaySettings,
-                 model: VLAModel) -> None:
+    def __init__(
+        self, bag: Bag, layout: BagLayout, settings: ReplaySettings, model: VLAModel
+    ) -> None:
         if settings.start_s > bag.duration_s:
-            raise BagError(bag.path, f'more than {settings.start_s:g} s, where to start',
-                           f'{bag.duration_s:.1f} s')
+            raise BagError(
+                bag.path,
+                f'more than {settings.start_s:g} s, where to start',
+                f'{bag.duration_s:.1f} s',
+            )
         if settings.num_threads:
             torch.set_num_threads(settings.num_threads)
         self.start_ns = bag.start_ns + round(settings.start_s * 1e9)
@@ -61,19 +66,36 @@ class Replay:
         runtime = settings.runtime
         self.sensors = BagSensors(runtime.sensors)
         tick = runtime.tick
-        self._buffer = ChunkBuffer(tick.num_joints, tick.period_ns, round(runtime.blend_s * 1e9),
-                                   deltas=tick.deltas)
+        self._buffer = ChunkBuffer(
+            tick.num_joints, tick.period_ns, round(runtime.blend_s * 1e9), deltas=tick.deltas
+        )
         self._tick = ControlTick(tick, runtime.limits, self._buffer, Arming())
         self._clock = ReplayClock(lambda now_ns: self._world.pass_to(now_ns))
-        self.engine = Engine(model, runtime.engine, self._clock, TableCostModel(COST_NS),
-                             self.sensors, self._emit, self._poll)
+        self.engine = Engine(
+            model,
+            runtime.engine,
+            self._clock,
+            TableCostModel(COST_NS),
+            self.sensors,
+            self._emit,
+            self._poll,
+        )
         self.engine.action.epoch = self._buffer.reset()
         self.engine.action.align(tick.period_ns + TICK_LEAD_NS)
         self._scenes = SceneRequests(
-            settings.scene, model, runtime.engine.max_text_tokens, self._image_sizes)
+            settings.scene, model, runtime.engine.max_text_tokens, self._image_sizes
+        )
         self.inputs = BagInputs(
-            bag, layout, settings.joints, self.sensors, self.start_ns,
-            settings.ingest, self._on_instruction, self._on_time_jump, self._on_resize)
+            bag,
+            layout,
+            settings.joints,
+            self.sensors,
+            self.start_ns,
+            settings.ingest,
+            self._on_instruction,
+            self._on_time_jump,
+            self._on_resize,
+        )
         self._world = self._make_world()
 
     @property
@@ -81,8 +103,11 @@ class Replay:
         """How much of the recording is played."""
         return self._world.end_ns * 1e-9
 
-    def run(self, sinks: Sequence[Callable[[Output], None]] = (),
-            progress: Callable[[float], None] = lambda seconds: None) -> ReplayResult:
+    def run(
+        self,
+        sinks: Sequence[Callable[[Output], None]] = (),
+        progress: Callable[[float], None] = lambda seconds: None,
+    ) -> ReplayResult:
         """Play to the end, wait for the answers that are under way, return all outputs.
 
         :param sinks: each takes each output as it leaves.
@@ -125,21 +150,34 @@ class Replay:
             end_ns = min(end_ns, round(settings.duration_s * 1e9))
         for question in settings.questions:
             if question.time_s * 1e9 > end_ns:
-                raise ValueError(f'question: expected a time up to {end_ns * 1e-9:g} s, which is '
-                                 f'all that is played, got {question.time_s:g}')
+                raise ValueError(
+                    f'question: expected a time up to {end_ns * 1e-9:g} s, which is '
+                    f'all that is played, got {question.time_s:g}'
+                )
         scene_ns = round(settings.scene.period_s * 1e9)
         once_ns = end_ns + 1  # longer than the replay
-        questions = [Periodic(round(question.time_s * 1e9), once_ns, self._asker(question.text))
-                     for question in settings.questions]
+        questions = [
+            Periodic(round(question.time_s * 1e9), once_ns, self._asker(question.text))
+            for question in settings.questions
+        ]
         messages = self._bag.messages(self._layout.topics.keys(), self.start_ns)
-        return World(messages, self.start_ns, end_ns, self.inputs.put, [
-            *questions, Periodic(scene_ns, scene_ns, self._on_scene_due),
-            Periodic(period_ns, period_ns, self._on_tick)])
+        return World(
+            messages,
+            self.start_ns,
+            end_ns,
+            self.inputs.put,
+            [
+                *questions,
+                Periodic(scene_ns, scene_ns, self._on_scene_due),
+                Periodic(period_ns, period_ns, self._on_tick),
+            ],
+        )
 
     def _on_tick(self, number: int, deadline_ns: int) -> None:
         decision = self._tick.decide(number, deadline_ns, self.sensors.newest_state())
-        self._give(TARGET, target_message(decision, self.settings.joints, self.start_ns),
-                   deadline_ns)
+        self._give(
+            TARGET, target_message(decision, self.settings.joints, self.start_ns), deadline_ns
+        )
 
     def _on_instruction(self, text: str) -> None:
         self._commands.append(lambda: self.engine.set_instruction(text))
@@ -166,8 +204,11 @@ class Replay:
     def _ask(self, text: str) -> None:
         self._num_requests += 1
         self.engine.submit_text(
-            self._num_requests, TaskType.DIALOGUE, text,
-            SamplingParams(max_tokens=self.settings.max_answer_tokens, seed=self._num_requests))
+            self._num_requests,
+            TaskType.DIALOGUE,
+            text,
+            SamplingParams(max_tokens=self.settings.max_answer_tokens, seed=self._num_requests),
+        )
 
     def _on_scene_due(self, number: int, time_ns: int) -> None:
         self._commands.append(self._ask_for_scene)
@@ -177,13 +218,17 @@ class Replay:
             return
         self._num_requests += 1
         sampling, constraint = self._scenes.begin(self._num_requests)
-        self.engine.submit_text(self._num_requests, TaskType.SCENE_GRAPH, self._scenes.prompt,
-                                sampling, constraint)
+        self.engine.submit_text(
+            self._num_requests, TaskType.SCENE_GRAPH, self._scenes.prompt, sampling, constraint
+        )
 
     def _image_sizes(self) -> dict[str, tuple[int, int]]:
         frames = [self.sensors.frame(camera) for camera in self.sensors.config.cameras]
-        return {frame.camera: (frame.image.shape[1], frame.image.shape[0])
-                for frame in frames if frame is not None}
+        return {
+            frame.camera: (frame.image.shape[1], frame.image.shape[0])
+            for frame in frames
+            if frame is not None
+        }
 
     def _poll(self) -> None:
         while self._commands:

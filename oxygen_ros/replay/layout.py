@@ -1,4 +1,5 @@
 """What a recording holds for the robot (cameras, joints, instruction) and where it plays."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -15,9 +16,17 @@ STRING = 'std_msgs/msg/String'
 INSTRUCTION_NAMES = ('instruction', 'language_instruction', 'task', 'prompt')
 
 # Longest first. What is left of a topic's name in front of one of these is the camera's name.
-_IMAGE_ENDINGS = ('/image_raw/compressed', '/image_color/compressed', '/image_rect/compressed',
-                  '/image/compressed', '/compressed', '/image_raw', '/image_color', '/image_rect',
-                  '/image')
+_IMAGE_ENDINGS = (
+    '/image_raw/compressed',
+    '/image_color/compressed',
+    '/image_rect/compressed',
+    '/image/compressed',
+    '/compressed',
+    '/image_raw',
+    '/image_color',
+    '/image_rect',
+    '/image',
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +82,7 @@ def camera_name(topic: str) -> str:
     """Return a camera's name by its image topic: '/wrist/image/compressed' is 'wrist'."""
     for ending in _IMAGE_ENDINGS:
         if topic.endswith(ending) and len(topic) > len(ending):
-            return topic[:-len(ending)].strip('/')
+            return topic[: -len(ending)].strip('/')
     return topic.strip('/')
 
 
@@ -89,18 +98,28 @@ def discover(bag: Bag) -> BagLayout:
     if not topics:
         raise BagError(bag.path, 'a recording with messages', 'one without any')
     images = [topic for topic in topics if topic.msgtype in (IMAGE, COMPRESSED_IMAGE)]
-    joints = max((topic for topic in topics if topic.msgtype == JOINT_STATE), default=None,
-                 key=lambda topic: (topic.name.endswith('/joint_states'), topic.count))
-    text = max((topic for topic in topics if topic.msgtype == STRING
-                and topic.name.rsplit('/', 1)[-1] in INSTRUCTION_NAMES), default=None,
-               key=lambda topic: topic.count)
+    joints = max(
+        (topic for topic in topics if topic.msgtype == JOINT_STATE),
+        default=None,
+        key=lambda topic: (topic.name.endswith('/joint_states'), topic.count),
+    )
+    text = max(
+        (
+            topic
+            for topic in topics
+            if topic.msgtype == STRING and topic.name.rsplit('/', 1)[-1] in INSTRUCTION_NAMES
+        ),
+        default=None,
+        key=lambda topic: topic.count,
+    )
     others = [topic for topic in (joints, text) if topic is not None]
     first = _first_messages(bag, [*images, *others])
     colour = [topic for topic in images if not _is_depth(first.get(topic.name))] or images
     rates_hz = {topic.name: _rate_hz(topic, bag.duration_s) for topic in topics}
-    cameras = tuple(CameraTopic(name, topic.name, topic.msgtype == COMPRESSED_IMAGE,
-                                rates_hz[topic.name])
-                    for name, topic in sorted(_choose(colour).items()))
+    cameras = tuple(
+        CameraTopic(name, topic.name, topic.msgtype == COMPRESSED_IMAGE, rates_hz[topic.name])
+        for name, topic in sorted(_choose(colour).items())
+    )
     played = {camera.topic for camera in cameras} | {topic.name for topic in others}
     return BagLayout(
         camera_topics=cameras,
@@ -110,7 +129,8 @@ def discover(bag: Bag) -> BagLayout:
         instruction=getattr(first.get(text.name), 'data', '') if text else '',
         duration_s=bag.duration_s,
         rates_hz=rates_hz,
-        ignored={topic.name: topic.msgtype for topic in bag.topics if topic.name not in played})
+        ignored={topic.name: topic.msgtype for topic in bag.topics if topic.name not in played},
+    )
 
 
 def discover_cameras(bag: Bag) -> BagLayout:
@@ -120,9 +140,13 @@ def discover_cameras(bag: Bag) -> BagLayout:
     """
     layout = discover(bag)
     if not layout.cameras:
-        raise BagError(bag.path, 'a recording with images',
-                       f'only {", ".join(sorted(set(layout.ignored.values())))}'
-                       if layout.ignored else 'none')
+        raise BagError(
+            bag.path,
+            'a recording with images',
+            f'only {", ".join(sorted(set(layout.ignored.values())))}'
+            if layout.ignored
+            else 'none',
+        )
     return layout
 
 

@@ -1,4 +1,5 @@
 """The few MCAP records that reading needs; of a chunk that is cut off, its beginning."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -16,8 +17,16 @@ MESSAGE_HEAD = struct.Struct('<HIQQ')  # channel, sequence, log time, publish ti
 _CHUNK_HEAD = struct.Struct('<QQQII')  # start, end, uncompressed size, CRC, length of a string
 
 # What the decompressors and the parsing raise over damaged bytes.
-BROKEN = (zstandard.ZstdError, RuntimeError, EOFError, ValueError, KeyError, struct.error,
-          MemoryError, OverflowError)
+BROKEN = (
+    zstandard.ZstdError,
+    RuntimeError,
+    EOFError,
+    ValueError,
+    KeyError,
+    struct.error,
+    MemoryError,
+    OverflowError,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +48,11 @@ class Chunk:
         """
         start_ns, end_ns, size, crc, length = _CHUNK_HEAD.unpack_from(body)
         begin = _CHUNK_HEAD.size + length
-        compression = body[_CHUNK_HEAD.size:begin].decode('ascii')
+        compression = body[_CHUNK_HEAD.size : begin].decode('ascii')
         (num_bytes,) = struct.unpack_from('<Q', body, begin)
-        return cls(start_ns, end_ns, size, crc, compression, body[begin + 8:begin + 8 + num_bytes])
+        return cls(
+            start_ns, end_ns, size, crc, compression, body[begin + 8 : begin + 8 + num_bytes]
+        )
 
     def decompress(self) -> bytes:
         """Return the records, or as many whole compressed blocks of them as there are."""
@@ -72,4 +83,4 @@ def read_text(buffer: bytes, position: int) -> tuple[str, int]:
     end = position + 4 + length
     if end > len(buffer):
         raise ValueError('text beyond the end of its record')
-    return buffer[position + 4:end].decode(), end
+    return buffer[position + 4 : end].decode(), end

@@ -1,4 +1,5 @@
 """MCAP files: by their index when that is sound, else by a scan of what there is."""
+
 from __future__ import annotations
 
 from collections import Counter
@@ -99,8 +100,9 @@ class McapStorage:
     def _describe(self, channel: int) -> StoredTopic:
         schema, topic, serialization = self._channels[channel]
         name, definition_format, definition = self._schemas.get(schema, ('', '', ''))
-        return StoredTopic(topic, name, serialization, self._counts[channel], definition,
-                           definition_format)
+        return StoredTopic(
+            topic, name, serialization, self._counts[channel], definition, definition_format
+        )
 
     def _read_index(self) -> bool:
         """Take topics, counts and chunks from the summary; False: there is none to rely on."""
@@ -114,19 +116,31 @@ class McapStorage:
         if statistics.message_count and not (summary.chunk_indexes and summary.channels):
             return False
         size = self.path.stat().st_size
-        if any(index.chunk_start_offset + index.chunk_length + index.message_index_length > size
-               for index in summary.chunk_indexes):
+        if any(
+            index.chunk_start_offset + index.chunk_length + index.message_index_length > size
+            for index in summary.chunk_indexes
+        ):
             return False
         for schema in summary.schemas.values():
             definition = schema.data.decode(errors='replace')
             self._schemas[schema.id] = (schema.name, schema.encoding, definition)
         for channel in summary.channels.values():
-            self._channels[channel.id] = (channel.schema_id, channel.topic,
-                                          channel.message_encoding)
+            self._channels[channel.id] = (
+                channel.schema_id,
+                channel.topic,
+                channel.message_encoding,
+            )
         self._segments = [
-            Segment(index.chunk_start_offset, index.chunk_length, index.message_start_time,
-                    index.message_end_time, index_length=index.message_index_length)
-            for index in summary.chunk_indexes if index.message_end_time]  # 0: holds no message
+            Segment(
+                index.chunk_start_offset,
+                index.chunk_length,
+                index.message_start_time,
+                index.message_end_time,
+                index_length=index.message_index_length,
+            )
+            for index in summary.chunk_indexes
+            if index.message_end_time
+        ]  # 0: holds no message
         self._counts.update(statistics.channel_message_counts)
         self.num_expected = statistics.message_count
         return True
@@ -145,8 +159,9 @@ class McapStorage:
             end = position + RECORD_HEAD.size + length
             if opcode == MESSAGE and loose_from < 0 and end <= size:
                 loose_from = position
-            if loose_from >= 0 and (opcode != MESSAGE or end > size
-                                    or end - loose_from > LOOSE_BYTES):
+            if loose_from >= 0 and (
+                opcode != MESSAGE or end > size or end - loose_from > LOOSE_BYTES
+            ):
                 stop = end if opcode == MESSAGE and end <= size else position
                 self._take_segment(Segment(loose_from, stop - loose_from, 0, 0, is_chunk=False))
                 loose_from = -1
@@ -163,8 +178,11 @@ class McapStorage:
         if not ended:
             self.damage.setdefault(position, (f'cut off at byte {position} of {size}', 0))
         if self.damage and not self._segments:
-            raise BagError(self.path, 'an MCAP file with messages',
-                           '; '.join(text for text, _ in self.damage.values()))
+            raise BagError(
+                self.path,
+                'an MCAP file with messages',
+                '; '.join(text for text, _ in self.damage.values()),
+            )
 
     def _take_segment(self, segment: Segment) -> None:
         stamps = []
@@ -172,8 +190,9 @@ class McapStorage:
             self._counts[channel] += 1
             stamps.append(stamp_ns)
         if stamps:
-            self._segments.append(Segment(segment.offset, segment.length, min(stamps), max(stamps),
-                                          segment.is_chunk))
+            self._segments.append(
+                Segment(segment.offset, segment.length, min(stamps), max(stamps), segment.is_chunk)
+            )
 
     def _take_definition(self, opcode: int, body: bytes) -> None:
         try:
@@ -197,8 +216,9 @@ class McapStorage:
             records = self._read_records(segment)
         except (OSError, *BROKEN) as error:
             lost = self._num_indexed(segment)
-            self.damage.setdefault(segment.offset,
-                                   (f'chunk at byte {segment.offset}: {error}', lost))
+            self.damage.setdefault(
+                segment.offset, (f'chunk at byte {segment.offset}: {error}', lost)
+            )
             return
         num_messages = 0
         for opcode, begin, end in walk(records):
@@ -206,13 +226,14 @@ class McapStorage:
                 channel, _, stamp_ns, _ = MESSAGE_HEAD.unpack_from(records, begin)
                 if channel in self._channels:
                     num_messages += 1
-                    yield channel, stamp_ns, records[begin + MESSAGE_HEAD.size:end]
+                    yield channel, stamp_ns, records[begin + MESSAGE_HEAD.size : end]
             elif opcode in (SCHEMA, CHANNEL):
                 self._take_definition(opcode, records[begin:end])
         lost = self._num_indexed(segment) - num_messages
         if lost > 0:  # a chunk without a checksum
-            self.damage.setdefault(segment.offset,
-                                   (f'chunk at byte {segment.offset}: messages missing', lost))
+            self.damage.setdefault(
+                segment.offset, (f'chunk at byte {segment.offset}: messages missing', lost)
+            )
 
     def _read_records(self, segment: Segment) -> bytes:
         self._file.seek(segment.offset)
@@ -222,11 +243,10 @@ class McapStorage:
         opcode, length = RECORD_HEAD.unpack_from(raw)
         if opcode != CHUNK:
             raise ValueError('no chunk where the index says so')
-        chunk = Chunk.parse(raw[RECORD_HEAD.size:])
+        chunk = Chunk.parse(raw[RECORD_HEAD.size :])
         records = chunk.decompress()
         if RECORD_HEAD.size + length > len(raw):  # the end of the file: no checksum can be right
-            self.damage.setdefault(segment.offset,
-                                   (f'chunk at byte {segment.offset}: cut off', 0))
+            self.damage.setdefault(segment.offset, (f'chunk at byte {segment.offset}: cut off', 0))
         elif len(records) != chunk.uncompressed_size:
             raise ValueError(f'{len(records)} of {chunk.uncompressed_size} bytes')
         elif chunk.crc and zlib.crc32(records) != chunk.crc:
@@ -239,5 +259,8 @@ class McapStorage:
             return 0
         self._file.seek(segment.offset + segment.length)
         indexes = self._file.read(segment.index_length)
-        return sum((end - begin - 6) // 16 for opcode, begin, end in walk(indexes)
-                   if opcode == MESSAGE_INDEX)
+        return sum(
+            (end - begin - 6) // 16
+            for opcode, begin, end in walk(indexes)
+            if opcode == MESSAGE_INDEX
+        )

@@ -1,4 +1,5 @@
 """Deserialisation by the definitions that a recording carries, else by those of ROS 2 itself."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -17,8 +18,18 @@ from rosbags.typesys.store import Typestore
 from .storage import BagError, BagMessage, StoredTopic
 
 # What parsing a definition or a damaged payload may raise; rosbags wraps only some of it.
-_BROKEN = (SerdeError, TypesysError, ValueError, LookupError, TypeError, AttributeError,
-           AssertionError, ArithmeticError, MemoryError, RecursionError)
+_BROKEN = (
+    SerdeError,
+    TypesysError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    AssertionError,
+    ArithmeticError,
+    MemoryError,
+    RecursionError,
+)
 _IDL_RULE = '=' * 80 + '\n'
 
 

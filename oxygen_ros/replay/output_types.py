@@ -1,4 +1,5 @@
 """The types of a replay's outputs for rosbags: ROS 2's own, and ours from their definitions."""
+
 from __future__ import annotations
 
 from functools import lru_cache
@@ -24,8 +25,9 @@ def output_types() -> Typestore:
     """
     store = get_typestore(Stores.ROS2_KILTED)
     for path in sorted(_definitions().glob('*.msg')):
-        store.register(get_types_from_msg(
-            path.read_text(encoding='utf-8'), f'oxygen_ros/msg/{path.stem}'))
+        store.register(
+            get_types_from_msg(path.read_text(encoding='utf-8'), f'oxygen_ros/msg/{path.stem}')
+        )
     return store
 
 
@@ -50,5 +52,7 @@ def _definitions() -> Path:
             for folder in (root / 'msg', root / 'share' / 'oxygen_ros' / 'msg'):
                 if (folder / 'ActionChunk.msg').is_file():
                     return folder
-    raise OxygenError('expected the message definitions of oxygen_ros in share/oxygen_ros/msg of '
-                      f'its installation, found none near {list(oxygen_ros.__path__)}')
+    raise OxygenError(
+        'expected the message definitions of oxygen_ros in share/oxygen_ros/msg of '
+        f'its installation, found none near {list(oxygen_ros.__path__)}'
+    )

@@ -1,4 +1,5 @@
 """What a replay gives out: messages of the node's types, each with the time at which it left."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping

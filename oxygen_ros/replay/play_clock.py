@@ -1,4 +1,5 @@
 """The pace at which a recording is played: its rate, pauses, and the end of playing."""
+
 from __future__ import annotations
 
 from collections.abc import Callable

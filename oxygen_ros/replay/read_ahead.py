@@ -1,4 +1,5 @@
 """Reads a recording ahead of its playing, so that no message waits for the disk."""
+
 from __future__ import annotations
 
 from collections import deque
@@ -30,8 +31,12 @@ class ReadAhead:
         self._thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 traceback: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         with self._changed:
             self._ended = True
             self._changed.notify_all()

@@ -1,4 +1,5 @@
 """Outputs written as an MCAP bag that holds the definitions of its types."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -28,8 +29,9 @@ class OutputRecorder:
         try:
             self._writer.open()
         except (WriterError, OSError) as error:
-            raise OxygenError(f'{path}: expected a new folder to record into, got: {error}'
-                              ) from None
+            raise OxygenError(
+                f'{path}: expected a new folder to record into, got: {error}'
+            ) from None
 
     def begin(self, start_ns: int) -> None:
         """Note when the replay begins (ROS time of the recording)."""
@@ -46,18 +48,24 @@ class OutputRecorder:
         data = output_types().serialize_cdr(message, msgtype)
         self.write_bytes(stamp_ns, topic, msgtype, data)
 
-    def write_bytes(self, stamp_ns: int, topic: str, msgtype: str,
-                    data: bytes | memoryview) -> None:
+    def write_bytes(
+        self, stamp_ns: int, topic: str, msgtype: str, data: bytes | memoryview
+    ) -> None:
         """Write a message that is serialised already."""
         connection = self._connections.get(topic)
         if connection is None:
             connection = self._connections[topic] = self._writer.add_connection(
-                topic, msgtype, typestore=output_types())
+                topic, msgtype, typestore=output_types()
+            )
         self._writer.write(connection, stamp_ns, data)
 
     def __enter__(self) -> OutputRecorder:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 traceback: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         self._writer.close()

@@ -1,4 +1,5 @@
 """Header stamps of recorded messages moved to the time of playing, as bytes."""
+
 from __future__ import annotations
 
 import struct
@@ -22,7 +23,7 @@ def read_stamp(data: bytes) -> int | None:
 def write_stamp(data: bytes, stamp_ns: int) -> bytes:
     """Return the message with another header stamp."""
     stamp = _STAMP[data[1] & 1].pack(*divmod(stamp_ns, _SECOND))
-    return b''.join((data[:_STAMP_OFFSET], stamp, memoryview(data)[_STAMP_OFFSET + 8:]))
+    return b''.join((data[:_STAMP_OFFSET], stamp, memoryview(data)[_STAMP_OFFSET + 8 :]))
 
 
 class StampShift:
@@ -49,8 +50,9 @@ class StampShift:
 
         Return when it begins.
         """
-        span_ns = max((largest - smallest for smallest, largest in self._offsets_ns.values()),
-                      default=-1)
+        span_ns = max(
+            (largest - smallest for smallest, largest in self._offsets_ns.values()), default=-1
+        )
         self._anchor_ns = max(now_ns, self._anchor_ns + span_ns + 1)
         return self._anchor_ns
 

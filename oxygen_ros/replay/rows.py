@@ -1,5 +1,5 @@
-"""Outputs as rows that can be compared: what must be equal, and numbers that may differ a little.
-"""
+"""Outputs as rows to compare: what must be equal, and numbers that may differ a little."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -43,8 +43,14 @@ def make_row(stamp_ns: int, topic: str, message: Any) -> Row:
             exact[path] = value
     text = '\n'.join(f'{path}={value!r}' for path, value in exact.items())
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
-    return Row(stamp_ns, observation_of(topic, message), digest, _short(list(numbers.values())),
-               exact, numbers)
+    return Row(
+        stamp_ns,
+        observation_of(topic, message),
+        digest,
+        _short(list(numbers.values())),
+        exact,
+        numbers,
+    )
 
 
 def _short(values: list[float]) -> tuple[float, ...]:
@@ -59,8 +65,9 @@ def _walk(path: str, value: Any) -> Iterator[tuple[str, Value]]:
     if is_dataclass(value):
         for field in fields(value):
             if field.name != '__msgtype__':
-                yield from _walk(f'{path}.{field.name}' if path else field.name,
-                                 getattr(value, field.name))
+                yield from _walk(
+                    f'{path}.{field.name}' if path else field.name, getattr(value, field.name)
+                )
     elif isinstance(value, (list, tuple, np.ndarray)):
         items = value.tolist() if isinstance(value, np.ndarray) else value
         yield f'{path}.size', len(items)
@@ -78,14 +85,14 @@ def difference(new: Row, golden: Row, tolerance: float) -> str:
     :param tolerance: of floats, absolute up to 1 and relative above; 0: bit for bit.
     """
     if new.stamp_ns != golden.stamp_ns:
-        return (f'time: expected {golden.stamp_ns * 1e-9:.6f} s, '
-                f'got {new.stamp_ns * 1e-9:.6f} s')
+        return f'time: expected {golden.stamp_ns * 1e-9:.6f} s, got {new.stamp_ns * 1e-9:.6f} s'
     if new.exact is None or golden.exact is None:
         if new.digest != golden.digest:
             return f'hash of all but floats: expected {golden.digest}, got {new.digest}'
         names = ('first float', 'last float', 'mean of floats')
-        return _first_number(dict(zip(names, new.floats)), dict(zip(names, golden.floats)),
-                             tolerance)
+        return _first_number(
+            dict(zip(names, new.floats)), dict(zip(names, golden.floats)), tolerance
+        )
     for path, expected in golden.exact.items():
         got = new.exact.get(path)
         if got != expected:

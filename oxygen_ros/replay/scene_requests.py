@@ -1,4 +1,5 @@
 """Scene-graph requests of a replay: their grammar, their texts merged into one graph."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -19,12 +20,17 @@ class SceneRequests:
     :raises ValueError: the longest scene graph does not fit into `max_tokens`.
     """
 
-    def __init__(self, settings: SceneSettings, model: VLAModel, max_tokens: int,
-                 sizes: Callable[[], ImageSizes]) -> None:
-        token_bytes = [model.detokenize([token]) or None
-                       for token in range(model.spec.vocab_size)]
+    def __init__(
+        self,
+        settings: SceneSettings,
+        model: VLAModel,
+        max_tokens: int,
+        sizes: Callable[[], ImageSizes],
+    ) -> None:
+        token_bytes = [model.detokenize([token]) or None for token in range(model.spec.vocab_size)]
         vocabulary = ConstrainedVocabulary(
-            token_bytes, model.spec.eos_token_ids[0], model.spec.vocab_size)
+            token_bytes, model.spec.eos_token_ids[0], model.spec.vocab_size
+        )
         room = max_tokens - len(model.text_prompt(settings.prompt))
         self._grammar = SceneGrammar(settings.scene_format, vocabulary, room)
         self._graph = SceneGraph(settings.scene_format.vocabulary, settings.rules)

@@ -1,4 +1,5 @@
 """What a replay is told, checked once."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field

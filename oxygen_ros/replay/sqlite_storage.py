@@ -1,4 +1,5 @@
 """SQLite files: by a query when they are sound, else message by message around the damage."""
+
 from __future__ import annotations
 
 from collections import Counter
@@ -53,8 +54,10 @@ class SqliteStorage:
         last = (start_ns - 1, MAX_NS)
         if self._salvaged is None:
             marks = ','.join('?' * len(ids))
-            query = ('SELECT timestamp, id, topic_id, data FROM messages '
-                     f'WHERE topic_id IN ({marks}) AND timestamp >= ? ORDER BY timestamp, id')
+            query = (
+                'SELECT timestamp, id, topic_id, data FROM messages '
+                f'WHERE topic_id IN ({marks}) AND timestamp >= ? ORDER BY timestamp, id'
+            )
             try:
                 for stamp_ns, key, topic_id, data in self._db.execute(query, (*ids, start_ns)):
                     last = (stamp_ns, key)
@@ -84,8 +87,9 @@ class SqliteStorage:
             path = self._copy_to_temporary(path)
             shutil.copyfile(journal, path.with_name(path.name + '-wal'))
         mode = 'immutable=1' if self._copy is None else 'mode=rw'
-        database = sqlite3.connect(f'file:{quote(str(path.absolute()))}?{mode}', uri=True,
-                                   check_same_thread=False)
+        database = sqlite3.connect(
+            f'file:{quote(str(path.absolute()))}?{mode}', uri=True, check_same_thread=False
+        )
         database.text_factory = lambda raw: raw.decode(errors='replace')
         return database
 
@@ -109,19 +113,35 @@ class SqliteStorage:
 
     def _read_topics(self, count: bool = True) -> None:
         columns = {row[1] for row in self._db.execute('PRAGMA table_info(message_definitions)')}
-        definitions = dict(
-            (row[0], row[1:]) for row in self._db.execute(
-                'SELECT topic_type, encoded_message_definition, encoding FROM message_definitions')
-        ) if columns else {}
-        counts = dict(self._db.execute('SELECT topic_id, count(*) FROM messages GROUP BY topic_id')
-                      ) if count else {}
+        definitions = (
+            dict(
+                (row[0], row[1:])
+                for row in self._db.execute(
+                    'SELECT topic_type, encoded_message_definition, encoding '
+                    'FROM message_definitions'
+                )
+            )
+            if columns
+            else {}
+        )
+        counts = (
+            dict(self._db.execute('SELECT topic_id, count(*) FROM messages GROUP BY topic_id'))
+            if count
+            else {}
+        )
         for key, name, msgtype, serialization in self._db.execute(
-                'SELECT id, name, type, serialization_format FROM topics ORDER BY id'):
+            'SELECT id, name, type, serialization_format FROM topics ORDER BY id'
+        ):
             if not all(isinstance(value, str) for value in (name, msgtype, serialization)):
                 self.damage[-1] = ('a topic without a name or a type', 0)
                 continue
-            self._topic_of[key] = StoredTopic(name, msgtype, serialization, counts.get(key, 0),
-                                              *definitions.get(msgtype, ('', '')))
+            self._topic_of[key] = StoredTopic(
+                name,
+                msgtype,
+                serialization,
+                counts.get(key, 0),
+                *definitions.get(msgtype, ('', '')),
+            )
 
     def _salvage(self, error: sqlite3.Error | UnicodeDecodeError) -> None:
         """Find the messages that can still be read one by one."""
@@ -132,8 +152,9 @@ class SqliteStorage:
         try:
             self._read_topics(count=False)
         except BROKEN as second:
-            raise BagError(self.path, 'a rosbag2 SQLite file',
-                           f'{_said(error)}; {_said(second)}') from None
+            raise BagError(
+                self.path, 'a rosbag2 SQLite file', f'{_said(error)}; {_said(second)}'
+            ) from None
         found: list[tuple[int, int, int]] = []
         key = gap = 0
         while gap < MAX_GAP:
@@ -149,9 +170,16 @@ class SqliteStorage:
         self.start_ns, self.end_ns = found[0][0], found[-1][0]
         counts = Counter(topic_id for _, _, topic_id in found)
         self._topic_of = {
-            key: StoredTopic(topic.name, topic.msgtype, topic.serialization, counts[key],
-                             topic.definition, topic.definition_format)
-            for key, topic in self._topic_of.items()}
+            key: StoredTopic(
+                topic.name,
+                topic.msgtype,
+                topic.serialization,
+                counts[key],
+                topic.definition,
+                topic.definition_format,
+            )
+            for key, topic in self._topic_of.items()
+        }
         self.topics = tuple(self._topic_of.values())
         lost = max(0, self.num_expected - len(found)) if self.num_expected is not None else 0
         self.damage[0] = (_said(error), lost)

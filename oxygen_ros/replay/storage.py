@@ -1,4 +1,5 @@
 """What every storage of a recording gives, whatever its format: topics, messages, damage."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -1,4 +1,5 @@
 """What happens beside the engine while a replay's time passes, in order of time."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
@@ -51,8 +52,14 @@ class World:
     :param periodic: what happens in turn, in the order in which it does at equal times.
     """
 
-    def __init__(self, messages: Iterator[BagMessage], start_ns: int, end_ns: int,
-                 on_message: Callable[[BagMessage], None], periodic: list[Periodic]) -> None:
+    def __init__(
+        self,
+        messages: Iterator[BagMessage],
+        start_ns: int,
+        end_ns: int,
+        on_message: Callable[[BagMessage], None],
+        periodic: list[Periodic],
+    ) -> None:
         self.end_ns = end_ns
         self._messages = messages
         self._start_ns = start_ns
@@ -93,5 +100,6 @@ class World:
 
     def _read(self) -> None:
         self._message = next(self._messages, None)
-        self._message_ns = (NEVER_NS if self._message is None
-                            else max(0, self._message.stamp_ns - self._start_ns))
+        self._message_ns = (
+            NEVER_NS if self._message is None else max(0, self._message.stamp_ns - self._start_ns)
+        )

@@ -1,4 +1,5 @@
 """The figures of a benchmark's JSON, by dotted name."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
@@ -39,7 +40,7 @@ def read_bench(path: Path) -> tuple[dict[str, float], dict[str, str]]:
 def names_under(figures: Mapping[str, Any], prefix: str, known: tuple[str, ...]) -> list[str]:
     """Return the names directly under a prefix: the known ones in their order, then others."""
     dotted = f'{prefix}.'
-    found = {name[len(dotted):].split('.', 1)[0] for name in figures if name.startswith(dotted)}
+    found = {name[len(dotted) :].split('.', 1)[0] for name in figures if name.startswith(dotted)}
     return [name for name in known if name in found] + sorted(found - set(known))
 
 

@@ -1,4 +1,5 @@
 """The plots of a benchmark: rows of settings side by side."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -16,14 +17,25 @@ if TYPE_CHECKING:
 
 Figures = Mapping[str, float]
 
-_MIB = 2.0 ** 20
+_MIB = 2.0**20
 _FOOT_MS = 0.03
 # The same setting has the same colour in every plot.
-_COLOURS = {'two_process': SKY, 'isolated_fifo': BLUE, 'unmanaged': ORANGE, 'shared_fifo': PURPLE,
-            'shared_batched': PINK, 'full': GREEN, 'p50': BLUE, 'p99': ORANGE,
-            'tokens_per_s': GREEN}
-_SPREADS = (('wait of a due action', 'preempt.wait_ms'), ('action pass', 'action.pass_ms'),
-            ('ingest of an image', 'ingest.ms'))
+_COLOURS = {
+    'two_process': SKY,
+    'isolated_fifo': BLUE,
+    'unmanaged': ORANGE,
+    'shared_fifo': PURPLE,
+    'shared_batched': PINK,
+    'full': GREEN,
+    'p50': BLUE,
+    'p99': ORANGE,
+    'tokens_per_s': GREEN,
+}
+_SPREADS = (
+    ('wait of a due action', 'preempt.wait_ms'),
+    ('action pass', 'action.pass_ms'),
+    ('ingest of an image', 'ingest.ms'),
+)
 
 
 def pictures_of(figures: Figures) -> list[Picture]:
@@ -42,18 +54,24 @@ def _ticks(figures: Figures) -> Picture | None:
         _grouped(panel, figures, loads, rows, 'tick.{load}.{row}.' + key)
         bare = figures.get(f'tick.bare.{key}')
         if bare is not None:
-            panel.axhline(bare, color=GREY, linestyle=':', linewidth=1.4,
-                          label='bare sleeping loop')
+            panel.axhline(
+                bare, color=GREY, linestyle=':', linewidth=1.4, label='bare sleeping loop'
+            )
         if key == 'sd_ms':
-            panel.axhline(0.4, color=LEVELS[Level.WARN], linestyle='--', linewidth=1.0,
-                          label='claim: 0.4 ms')
+            panel.axhline(
+                0.4, color=LEVELS[Level.WARN], linestyle='--', linewidth=1.0, label='claim: 0.4 ms'
+            )
         panel.set(ylabel=f'jitter, {title} (ms)')
         plain_log_axis(panel)
         # A logarithmic bar has no natural foot; a common one lets two pages be compared.
         panel.set_ylim(bottom=min(_FOOT_MS, panel.get_ylim()[0]))
     shared_legend(figure, axes[0])
-    return picture(figure, 'ticks', 'Jitter of the control tick',
-                   'Lateness against the absolute deadline, by load and setting; logarithmic.')
+    return picture(
+        figure,
+        'ticks',
+        'Jitter of the control tick',
+        'Lateness against the absolute deadline, by load and setting; logarithmic.',
+    )
 
 
 def _on_time(figures: Figures) -> Picture | None:
@@ -64,17 +82,23 @@ def _on_time(figures: Figures) -> Picture | None:
     figure, (axes,) = canvas(2.7)
     percent = {name: 100.0 * value for name, value in figures.items() if name.endswith('.on_time')}
     _grouped(axes, percent, loads, rows, 'tick.{load}.{row}.on_time', texts=True)
-    axes.axhline(99.4, color=LEVELS[Level.WARN], linestyle='--', linewidth=1.0,
-                 label='claim: 99.4 %')
+    axes.axhline(
+        99.4, color=LEVELS[Level.WARN], linestyle='--', linewidth=1.0, label='claim: 99.4 %'
+    )
     axes.set(ylabel='ticks on time (%)', ylim=(0.0, 112.0))
     legend_above(axes)
-    return picture(figure, 'on_time', 'Ticks on time',
-                   'Published within 2 ms of the deadline, not held, from a fresh observation.')
+    return picture(
+        figure,
+        'on_time',
+        'Ticks on time',
+        'Published within 2 ms of the deadline, not held, from a fresh observation.',
+    )
 
 
 def _cycles(figures: Figures) -> Picture | None:
-    rows = [row for row in names_under(figures, 'cycle_ms', ROWS)
-            if f'cycle_ms.{row}.p50' in figures]
+    rows = [
+        row for row in names_under(figures, 'cycle_ms', ROWS) if f'cycle_ms.{row}.p50' in figures
+    ]
     if not rows:
         return None
     figure, (axes,) = canvas(0.9 + 0.42 * len(rows))
@@ -84,8 +108,13 @@ def _cycles(figures: Figures) -> Picture | None:
     axes.barh(places, values, 0.62, color=[GREEN if row == 'full' else BLUE for row in rows])
     axes.hlines(places, values, p99, color=GREY, linewidth=2.0)
     for place, value, far in zip(places, values, p99):
-        axes.annotate(f'{value:.1f} ms', (max(value, far), place), (6, 0), va='center',
-                      textcoords='offset points')
+        axes.annotate(
+            f'{value:.1f} ms',
+            (max(value, far), place),
+            (6, 0),
+            va='center',
+            textcoords='offset points',
+        )
     axes.set_yticks(places, rows)
     axes.grid(visible=False, axis='y')
     axes.set(xlabel='ms a cycle (bar: p50, line: to p99)', xlim=(0.0, p99.max() * 1.15))
@@ -94,13 +123,20 @@ def _cycles(figures: Figures) -> Picture | None:
     predicted = figures.get('cycle.predicted_speedup')
     if speedup is not None:
         more += '.' if predicted is None else f'; predicted from the stages: {predicted:.2f}.'
-    return picture(figure, 'cycles', 'One cycle of three tasks',
-                   f'Action, dialogue and scene graph on the same weights and kernels.{more}')
+    return picture(
+        figure,
+        'cycles',
+        'One cycle of three tasks',
+        f'Action, dialogue and scene graph on the same weights and kernels.{more}',
+    )
 
 
 def _kv(figures: Figures) -> Picture | None:
-    names = [name for name in names_under(figures, 'kv.bytes', ('isolated', 'shared'))
-             if name != 'reduction' and f'kv.bytes.{name}' in figures]
+    names = [
+        name
+        for name in names_under(figures, 'kv.bytes', ('isolated', 'shared'))
+        if name != 'reduction' and f'kv.bytes.{name}' in figures
+    ]
     if not names:
         return None
     figure, (axes,) = canvas(0.9 + 0.42 * len(names))
@@ -109,32 +145,45 @@ def _kv(figures: Figures) -> Picture | None:
     colours = [GREY if name == 'isolated' else GREEN for name in names]
     axes.barh(places, values, 0.62, color=colours)
     for place, value in zip(places, values):
-        axes.annotate(f'{value:.2f} MiB', (value, place), (6, 0), va='center',
-                      textcoords='offset points')
+        axes.annotate(
+            f'{value:.2f} MiB', (value, place), (6, 0), va='center', textcoords='offset points'
+        )
     axes.set_yticks(places, names)
     axes.grid(visible=False, axis='y')
     axes.set(xlabel='MiB', xlim=(0.0, values.max() * 1.18))
     saved = figures.get('kv.bytes.reduction', figures.get('kv.reduction'))
     text = '' if saved is None else f' Saved: {100.0 * saved:.2f} %.'
-    return picture(figure, 'kv', 'KV memory of three tasks on one frame',
-                   f'Bytes that live tasks refer to, each page counted once.{text}')
+    return picture(
+        figure,
+        'kv',
+        'KV memory of three tasks on one frame',
+        f'Bytes that live tasks refer to, each page counted once.{text}',
+    )
 
 
 def _first_token(figures: Figures) -> Picture | None:
-    loads = [load for load in names_under(figures, 'dialogue', LOADS)
-             if f'dialogue.{load}.ttft_ms.p50' in figures]
+    loads = [
+        load
+        for load in names_under(figures, 'dialogue', LOADS)
+        if f'dialogue.{load}.ttft_ms.p50' in figures
+    ]
     if not loads:
         return None
     figure, axes = canvas(2.9, columns=2, widths=(1.5, 1.0))
     _grouped(axes[0], figures, loads, ['p50', 'p99'], 'dialogue.{load}.ttft_ms.{row}', texts=True)
-    axes[0].axhline(400.0, color=LEVELS[Level.WARN], linestyle='--', linewidth=1.0,
-                    label='claim: 400 ms')
+    axes[0].axhline(
+        400.0, color=LEVELS[Level.WARN], linestyle='--', linewidth=1.0, label='claim: 400 ms'
+    )
     axes[0].set(ylabel='time to first token (ms)')
     legend_above(axes[0])
     _grouped(axes[1], figures, loads, ['tokens_per_s'], 'dialogue.{load}.{row}', texts=True)
     axes[1].set(ylabel='tokens/s')
-    return picture(figure, 'first_token', 'Dialogue under load',
-                   'From the goal being sent to the first feedback, at the client; rate of text.')
+    return picture(
+        figure,
+        'first_token',
+        'Dialogue under load',
+        'From the goal being sent to the first feedback, at the client; rate of text.',
+    )
 
 
 def _waits(figures: Figures) -> Picture | None:
@@ -148,32 +197,54 @@ def _waits(figures: Figures) -> Picture | None:
         axes.barh(places + offset, values, 0.34, color=colour, label=part)
         for place, value in zip(places, values):
             if np.isfinite(value):
-                axes.annotate(f'{value:.2f}', (value, place + offset), (5, 0), va='center',
-                              textcoords='offset points', fontsize=8)
+                axes.annotate(
+                    f'{value:.2f}',
+                    (value, place + offset),
+                    (5, 0),
+                    va='center',
+                    textcoords='offset points',
+                    fontsize=8,
+                )
     axes.set_yticks(places, [label for label, _ in found])
     axes.grid(visible=False, axis='y')
     axes.set(xlabel='ms', xlim=(0.0, axes.get_xlim()[1] * 1.08))
     legend_above(axes)
-    return picture(figure, 'waits', 'Waits and passes under the heaviest load',
-                   'Wait of a due action behind a slice, the action pass, decoding of an image.'
-                   f'{_frames(figures)}')
+    return picture(
+        figure,
+        'waits',
+        'Waits and passes under the heaviest load',
+        'Wait of a due action behind a slice, the action pass, decoding of an image.'
+        f'{_frames(figures)}',
+    )
 
 
 def _frames(figures: Figures) -> str:
     if 'ingest.frames_in' not in figures or 'ingest.frames_out' not in figures:
         return ''
-    return (f' Images received: {figures["ingest.frames_in"]:,.0f}, decoded: '
-            f'{figures["ingest.frames_out"]:,.0f}, the others superseded by newer ones.')
+    return (
+        f' Images received: {figures["ingest.frames_in"]:,.0f}, decoded: '
+        f'{figures["ingest.frames_out"]:,.0f}, the others superseded by newer ones.'
+    )
 
 
 def _rows(figures: Figures, prefix: str, loads: Sequence[str], key: str) -> list[str]:
-    found = {row for load in loads for row in names_under(figures, f'{prefix}.{load}', ROWS)
-             if f'{prefix}.{load}.{row}.{key}' in figures}
+    found = {
+        row
+        for load in loads
+        for row in names_under(figures, f'{prefix}.{load}', ROWS)
+        if f'{prefix}.{load}.{row}.{key}' in figures
+    }
     return [row for row in ROWS if row in found] + sorted(found - set(ROWS))
 
 
-def _grouped(axes: Axes, figures: Figures, loads: Sequence[str], rows: Sequence[str],
-             pattern: str, texts: bool = False) -> None:
+def _grouped(
+    axes: Axes,
+    figures: Figures,
+    loads: Sequence[str],
+    rows: Sequence[str],
+    pattern: str,
+    texts: bool = False,
+) -> None:
     width = min(0.8 / max(1, len(rows)), 0.16 * len(loads))
     places = np.arange(len(loads))
     for index, row in enumerate(rows):
@@ -182,8 +253,14 @@ def _grouped(axes: Axes, figures: Figures, loads: Sequence[str], rows: Sequence[
         axes.bar(left, values, width * 0.92, color=_COLOURS.get(row, GREY), label=row)
         for place, value in zip(left, values):
             if texts and np.isfinite(value):
-                axes.annotate(f'{value:.4g}', (place, value), (0, 2), ha='center',
-                              textcoords='offset points', fontsize=7.5)
+                axes.annotate(
+                    f'{value:.4g}',
+                    (place, value),
+                    (0, 2),
+                    ha='center',
+                    textcoords='offset points',
+                    fontsize=7.5,
+                )
     axes.set_xticks(places, [load.replace('_', '\n') for load in loads])
     axes.set_xlim(-0.55, len(loads) - 0.45)
     axes.grid(visible=False, axis='x')

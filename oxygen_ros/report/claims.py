@@ -1,4 +1,5 @@
 """The project's claims beside the figures that were measured."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
@@ -54,8 +55,10 @@ class Finding:
 
 def _under(pattern: str) -> tuple[str, ...]:
     """Return the names of a figure, the heaviest load first, a recording last."""
-    return (*(pattern.format(load=load) for load in reversed(LOADS)),
-            pattern.format(load='recorded').replace('.recorded.full.', '.recorded.'))
+    return (
+        *(pattern.format(load=load) for load in reversed(LOADS)),
+        pattern.format(load='recorded').replace('.recorded.full.', '.recorded.'),
+    )
 
 
 def _kv_limit(limit: float, figures: Figures) -> Limit:
@@ -78,30 +81,110 @@ def _jitter_limit(limit_ms: float, figures: Figures) -> Limit:
 
 
 CLAIMS = (
-    Claim('R2', 'KV memory saved, three tasks on one frame', '64.8 %',
-          ('kv.bytes.reduction', 'kv.reduction', 'kv.best_reduction'), 0.648, '%', False, 100.0,
-          _kv_limit),
-    Claim('R4', 'wait of a due action behind a slice, p99', '3.5 ms (one micro-slice)',
-          ('preempt.wait_ms.p99', 'preempt.wait_ms.worst_p99'), 3.5, 'ms', True,
-          adjust=_wait_limit),
-    Claim('R5', 'control ticks on time', '99.4 %',
-          _under('tick.{load}.full.on_time'), 0.994, '%', False, 100.0),
-    Claim('R5', 'jitter, standard deviation', '0.4 ms',
-          _under('tick.{load}.full.sd_ms'), 0.4, 'ms', True, adjust=_jitter_limit),
-    Claim('R6', 'time to first token, p50', '200 ms',
-          _under('dialogue.{load}.ttft_ms.p50'), 200.0, 'ms', True),
-    Claim('R6', 'time to first token, p99', '400 ms',
-          _under('dialogue.{load}.ttft_ms.p99'), 400.0, 'ms', True),
-    Claim('R7', 'time between two scene-graph updates, p50', '1 to 5 s',
-          (*_under('dialogue.{load}.scene_gap_s.p50'), 'scene.period_s.p50'), 5.0, 's', True),
-    Claim('R8', 'speed-up of a three-task cycle', 'up to 3.7 (RTX 4090); 2.0 is our gate',
-          ('cycle.speedup',), 2.0, '', False),
-    Claim('R8', 'text tokens per second', '200 (RTX 4090)',
-          _under('dialogue.{load}.tokens_per_s'), 200.0, 'tokens/s', False),
-    Claim('R8', 'actions per second (chunks times horizon)', '70 (RTX 4090)',
-          ('action.actions_per_s',), 70.0, 'actions/s', False),
-    Claim('R8', 'chunks per second', 'about 7 (RTX 4090)',
-          ('action.chunks_per_s',), 7.0, 'chunks/s', False),
+    Claim(
+        'R2',
+        'KV memory saved, three tasks on one frame',
+        '64.8 %',
+        ('kv.bytes.reduction', 'kv.reduction', 'kv.best_reduction'),
+        0.648,
+        '%',
+        False,
+        100.0,
+        _kv_limit,
+    ),
+    Claim(
+        'R4',
+        'wait of a due action behind a slice, p99',
+        '3.5 ms (one micro-slice)',
+        ('preempt.wait_ms.p99', 'preempt.wait_ms.worst_p99'),
+        3.5,
+        'ms',
+        True,
+        adjust=_wait_limit,
+    ),
+    Claim(
+        'R5',
+        'control ticks on time',
+        '99.4 %',
+        _under('tick.{load}.full.on_time'),
+        0.994,
+        '%',
+        False,
+        100.0,
+    ),
+    Claim(
+        'R5',
+        'jitter, standard deviation',
+        '0.4 ms',
+        _under('tick.{load}.full.sd_ms'),
+        0.4,
+        'ms',
+        True,
+        adjust=_jitter_limit,
+    ),
+    Claim(
+        'R6',
+        'time to first token, p50',
+        '200 ms',
+        _under('dialogue.{load}.ttft_ms.p50'),
+        200.0,
+        'ms',
+        True,
+    ),
+    Claim(
+        'R6',
+        'time to first token, p99',
+        '400 ms',
+        _under('dialogue.{load}.ttft_ms.p99'),
+        400.0,
+        'ms',
+        True,
+    ),
+    Claim(
+        'R7',
+        'time between two scene-graph updates, p50',
+        '1 to 5 s',
+        (*_under('dialogue.{load}.scene_gap_s.p50'), 'scene.period_s.p50'),
+        5.0,
+        's',
+        True,
+    ),
+    Claim(
+        'R8',
+        'speed-up of a three-task cycle',
+        'up to 3.7 (RTX 4090); 2.0 is our gate',
+        ('cycle.speedup',),
+        2.0,
+        '',
+        False,
+    ),
+    Claim(
+        'R8',
+        'text tokens per second',
+        '200 (RTX 4090)',
+        _under('dialogue.{load}.tokens_per_s'),
+        200.0,
+        'tokens/s',
+        False,
+    ),
+    Claim(
+        'R8',
+        'actions per second (chunks times horizon)',
+        '70 (RTX 4090)',
+        ('action.actions_per_s',),
+        70.0,
+        'actions/s',
+        False,
+    ),
+    Claim(
+        'R8',
+        'chunks per second',
+        'about 7 (RTX 4090)',
+        ('action.chunks_per_s',),
+        7.0,
+        'chunks/s',
+        False,
+    ),
 )
 
 

@@ -1,4 +1,5 @@
 """Colours that are told apart by everyone, on light and on dark ground."""
+
 from __future__ import annotations
 
 from .thresholds import Level

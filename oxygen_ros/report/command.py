@@ -1,4 +1,5 @@
 """`oxygen report`: a self-contained page from a recording or from a benchmark's JSON."""
+
 from __future__ import annotations
 
 import argparse
@@ -17,25 +18,47 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command line."""
-    parser.add_argument('source', type=Path, metavar='BAG|JSON',
-                        help='a rosbag2 recording of ~/latency, ~/target, ~/action_chunk, '
-                             '~/scene_graph and ~/timeline, or what `oxygen bench --json` wrote')
-    parser.add_argument('-o', '--output', type=Path, default=Path('report.html'), metavar='FILE',
-                        help='the page (default: %(default)s)')
+    parser.add_argument(
+        'source',
+        type=Path,
+        metavar='BAG|JSON',
+        help='a rosbag2 recording of ~/latency, ~/target, ~/action_chunk, '
+        '~/scene_graph and ~/timeline, or what `oxygen bench --json` wrote',
+    )
+    parser.add_argument(
+        '-o',
+        '--output',
+        type=Path,
+        default=Path('report.html'),
+        metavar='FILE',
+        help='the page (default: %(default)s)',
+    )
     parser.add_argument('--png', type=Path, metavar='DIR', help='write the plots there as well')
-    parser.add_argument('--trace', type=Path, metavar='FILE',
-                        help='write what happened when, for ui.perfetto.dev (recordings only)')
-    parser.add_argument('--node', metavar='NAME',
-                        help='whose figures, where a recording holds those of several nodes')
-    parser.add_argument('--max-observation-age-ms', type=float, default=400.0, metavar='MS',
-                        help='a target from an older observation is not on time '
-                             '(default: %(default)s)')
+    parser.add_argument(
+        '--trace',
+        type=Path,
+        metavar='FILE',
+        help='write what happened when, for ui.perfetto.dev (recordings only)',
+    )
+    parser.add_argument(
+        '--node',
+        metavar='NAME',
+        help='whose figures, where a recording holds those of several nodes',
+    )
+    parser.add_argument(
+        '--max-observation-age-ms',
+        type=float,
+        default=400.0,
+        metavar='MS',
+        help='a target from an older observation is not on time (default: %(default)s)',
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the page; return the exit status: 1 when the recording was incomplete."""
     _check(args)
     from .drawing import require_matplotlib
+
     require_matplotlib()
     whole = True
     if args.source.suffix == '.json':
@@ -46,12 +69,16 @@ def run(args: argparse.Namespace) -> int:
         if args.trace is not None:
             from .perfetto import write_events
             from .recording_trace import trace_events
+
             write_events(args.trace, trace_events(recording))
             print(f'wrote {args.trace}: open it on ui.perfetto.dev')
     from .page import render
+
     args.output.write_text(render(page))
-    print(f'wrote {args.output}: {args.output.stat().st_size / 1e6:.2f} MB, '
-          f'{len(page.pictures)} plots, {len(page.figures)} figures')
+    print(
+        f'wrote {args.output}: {args.output.stat().st_size / 1e6:.2f} MB, '
+        f'{len(page.pictures)} plots, {len(page.figures)} figures'
+    )
     if args.png is not None:
         _write_pictures(args.png, page.pictures)
     for note in page.notes:
@@ -68,8 +95,10 @@ def _check(args: argparse.Namespace) -> None:
     if args.trace is not None and args.source.suffix == '.json':
         raise OxygenError('--trace: expected a recording, got a JSON file, which holds no times')
     if not args.max_observation_age_ms > 0.0:
-        raise OxygenError('--max-observation-age-ms: expected a number above 0, got '
-                          f'{args.max_observation_age_ms}')
+        raise OxygenError(
+            '--max-observation-age-ms: expected a number above 0, got '
+            f'{args.max_observation_age_ms}'
+        )
 
 
 def _bench_page(path: Path) -> Page:
@@ -77,9 +106,17 @@ def _bench_page(path: Path) -> Page:
     from .bench_plots import pictures_of
     from .claims import compare
     from .page import Page
+
     figures, texts = read_bench(path)
-    return Page('oxygen_ros benchmark', str(path), [], compare(figures), pictures_of(figures),
-                figures, texts)
+    return Page(
+        'oxygen_ros benchmark',
+        str(path),
+        [],
+        compare(figures),
+        pictures_of(figures),
+        figures,
+        texts,
+    )
 
 
 def _recording_page(args: argparse.Namespace) -> tuple[Page, Recording]:
@@ -88,6 +125,7 @@ def _recording_page(args: argparse.Namespace) -> tuple[Page, Recording]:
     from .page import Page
     from .recorded_figures import figures_of
     from .recording_plots import drops_text, pictures_of
+
     with open_bag(args.source) as bag:
         recording = _read(bag, args.node)
         notes = list(bag.damage)
@@ -97,10 +135,16 @@ def _recording_page(args: argparse.Namespace) -> tuple[Page, Recording]:
         notes.insert(0, recording.summary)
     max_age_ms = args.max_observation_age_ms
     figures = figures_of(recording, max_age_ms)
-    texts = {'node': recording.node, 'recording': recording.summary,
-             'held': drops_text(recording)}
-    page = Page('oxygen_ros latency', f'{recording.node} in {recording.summary}', notes,
-                compare(figures), pictures_of(recording, max_age_ms), figures, texts)
+    texts = {'node': recording.node, 'recording': recording.summary, 'held': drops_text(recording)}
+    page = Page(
+        'oxygen_ros latency',
+        f'{recording.node} in {recording.summary}',
+        notes,
+        compare(figures),
+        pictures_of(recording, max_age_ms),
+        figures,
+        texts,
+    )
     return page, recording
 
 
@@ -109,6 +153,7 @@ def _read(bag: Bag, node: str | None) -> Recording:
     from rich.progress import Progress
 
     from .recording import choose_node, num_messages, read_recording
+
     node = choose_node(bag, node)
     total = num_messages(bag, node)
     # Not on stdout, which may be read by a program.

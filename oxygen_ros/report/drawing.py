@@ -1,4 +1,5 @@
 """How all plots of the page look; matplotlib without a window."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -14,11 +15,20 @@ if TYPE_CHECKING:
 DOTS_PER_INCH = 130
 INK = '#2b3038'
 _STYLE: Any = {  # matplotlib's own type of it lists every key
-    'font.size': 9.5, 'axes.edgecolor': '#c3c8cf', 'axes.labelcolor': INK, 'text.color': INK,
-    'axes.spines.top': False, 'axes.spines.right': False, 'axes.grid': True,
-    'grid.color': '#e7e9ec', 'axes.axisbelow': True, 'xtick.color': '#5b626c',
+    'font.size': 9.5,
+    'axes.edgecolor': '#c3c8cf',
+    'axes.labelcolor': INK,
+    'text.color': INK,
+    'axes.spines.top': False,
+    'axes.spines.right': False,
+    'axes.grid': True,
+    'grid.color': '#e7e9ec',
+    'axes.axisbelow': True,
+    'xtick.color': '#5b626c',
     'ytick.color': '#5b626c',
-    'axes.titlesize': 10.5, 'axes.titleweight': 'bold', 'axes.titlelocation': 'left',
+    'axes.titlesize': 10.5,
+    'axes.titleweight': 'bold',
+    'axes.titlelocation': 'left',
 }
 _LEGEND: Any = {'frameon': False, 'fontsize': 8.5, 'handlelength': 1.2, 'columnspacing': 1.2}
 
@@ -38,15 +48,18 @@ def require_matplotlib() -> None:
     try:
         import matplotlib  # noqa: F401
     except ImportError:
-        raise OxygenError("matplotlib: expected it for the plots; `pip install "
-                          "'oxygen_ros[report]'` brings it") from None
+        raise OxygenError(
+            "matplotlib: expected it for the plots; `pip install 'oxygen_ros[report]'` brings it"
+        ) from None
 
 
-def canvas(height_in: float = 2.9, columns: int = 1, widths: tuple[float, ...] | None = None
-           ) -> tuple[Figure, list[Axes]]:
+def canvas(
+    height_in: float = 2.9, columns: int = 1, widths: tuple[float, ...] | None = None
+) -> tuple[Figure, list[Axes]]:
     """Return an empty figure of the page's width with axes side by side."""
     import matplotlib
     from matplotlib.figure import Figure
+
     with matplotlib.rc_context(_STYLE):
         figure = Figure(figsize=(9.6, height_in), layout='constrained')
         axes = figure.subplots(1, columns, squeeze=False, width_ratios=widths)
@@ -57,16 +70,17 @@ def stacked(height_in: float, heights: tuple[float, ...]) -> tuple[Figure, list[
     """Return an empty figure of the page's width with axes below each other, on one abscissa."""
     import matplotlib
     from matplotlib.figure import Figure
+
     with matplotlib.rc_context(_STYLE):
         figure = Figure(figsize=(9.6, height_in), layout='constrained')
-        axes = figure.subplots(len(heights), 1, squeeze=False, sharex=True,
-                               height_ratios=heights)
+        axes = figure.subplots(len(heights), 1, squeeze=False, sharex=True, height_ratios=heights)
     return figure, list(axes[:, 0])
 
 
 def picture(figure: Figure, name: str, title: str, caption: str) -> Picture:
     """Render a figure."""
     import matplotlib
+
     buffer = io.BytesIO()
     with matplotlib.rc_context(_STYLE):
         # No date and no version inside: the same figures give the same bytes.
@@ -76,13 +90,15 @@ def picture(figure: Figure, name: str, title: str, caption: str) -> Picture:
 
 def legend_above(axes: Axes, columns: int = 6) -> None:
     """Put the legend over the plot, where it hides nothing."""
-    axes.legend(loc='lower left', bbox_to_anchor=(-0.01, 1.0), ncols=columns, borderaxespad=0.1,
-                **_LEGEND)
+    axes.legend(
+        loc='lower left', bbox_to_anchor=(-0.01, 1.0), ncols=columns, borderaxespad=0.1, **_LEGEND
+    )
 
 
 def shared_legend(figure: Figure, axes: Axes) -> None:
     """Put one legend over all axes of a figure, made from those of the given axes."""
     from matplotlib.layout_engine import ConstrainedLayoutEngine
+
     engine = figure.get_layout_engine()
     assert isinstance(engine, ConstrainedLayoutEngine)
     engine.set(rect=(0.0, 0.0, 1.0, 0.92))  # room for it; 'outside' is unknown before 3.7
@@ -93,6 +109,7 @@ def shared_legend(figure: Figure, axes: Axes) -> None:
 def plain_log_axis(axes: Axes) -> None:
     """Make the vertical axis logarithmic, with marks that read 0.3, 1, 3."""
     from matplotlib.ticker import LogLocator, NullFormatter
+
     axes.set_yscale('log')
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
     axes.yaxis.set_major_formatter('{x:g}')

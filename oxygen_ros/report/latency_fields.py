@@ -1,4 +1,5 @@
 """The fields of oxygen_ros/msg/LatencyReport, and one report as a row of numbers."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -8,12 +9,36 @@ from numpy.typing import NDArray
 
 # In the order of the message, header aside.
 FIELDS = (
-    'window_s', 'ticks', 'on_time_ratio', 'held', 'overruns', 'jitter_sd_ms', 'jitter_p99_ms',
-    'jitter_max_ms', 'observation_age_p50_ms', 'observation_age_p99_ms', 'vision_ms',
-    'prefill_ms', 'action_pass_ms', 'action_pass_p99_ms', 'decode_step_ms', 'action_wait_p99_ms',
-    'ttft_ms', 'tokens_per_s', 'chunks_per_s', 'actions_per_s', 'observations_per_s',
-    'text_requests', 'preemptions', 'kv_blocks_free', 'kv_bytes_prefix', 'kv_bytes_action',
-    'kv_bytes_text', 'kv_bytes_shared', 'kv_bytes_isolated', 'camera_age_max_ms',
+    'window_s',
+    'ticks',
+    'on_time_ratio',
+    'held',
+    'overruns',
+    'jitter_sd_ms',
+    'jitter_p99_ms',
+    'jitter_max_ms',
+    'observation_age_p50_ms',
+    'observation_age_p99_ms',
+    'vision_ms',
+    'prefill_ms',
+    'action_pass_ms',
+    'action_pass_p99_ms',
+    'decode_step_ms',
+    'action_wait_p99_ms',
+    'ttft_ms',
+    'tokens_per_s',
+    'chunks_per_s',
+    'actions_per_s',
+    'observations_per_s',
+    'text_requests',
+    'preemptions',
+    'kv_blocks_free',
+    'kv_bytes_prefix',
+    'kv_bytes_action',
+    'kv_bytes_text',
+    'kv_bytes_shared',
+    'kv_bytes_isolated',
+    'camera_age_max_ms',
 )
 COLUMN = {name: index for index, name in enumerate(FIELDS)}
 
@@ -48,4 +73,3 @@ def growth(counts: NDArray[np.float64]) -> NDArray[np.float64]:
 def kv_reduction(shared_bytes: float, isolated_bytes: float) -> float:
     """Return the share of memory that is saved, 0 to 1; NaN where isolated caches take nothing."""
     return 1.0 - shared_bytes / isolated_bytes if isolated_bytes > 0.0 else float('nan')
-

@@ -1,4 +1,5 @@
 """One HTML page that needs nothing else: styles and pictures are inside."""
+
 from __future__ import annotations
 
 import base64
@@ -48,11 +49,13 @@ class Page:
 def render(page: Page) -> str:
     """Return the page."""
     parts = [
-        '<!DOCTYPE html>', '<html lang="en"><head><meta charset="utf-8">',
+        '<!DOCTYPE html>',
+        '<html lang="en"><head><meta charset="utf-8">',
         f'<meta http-equiv="Content-Security-Policy" content="{escape(_POLICY)}">',
         '<meta name="viewport" content="width=device-width">',
         f'<title>{escape(page.title)}</title><style>{_STYLE}</style></head><body><main>',
-        f'<h1>{escape(page.title)}</h1><p class="source">{escape(page.source)}</p>']
+        f'<h1>{escape(page.title)}</h1><p class="source">{escape(page.source)}</p>',
+    ]
     if page.notes:
         lines = ''.join(f'<div>{escape(note)}</div>' for note in page.notes)
         parts.append(f'<section class="warning">{lines}</section>')
@@ -75,30 +78,40 @@ def _claims(findings: Sequence[Finding]) -> str:
         rows.append(
             f'<tr><td>{claim.requirement}</td><td>{escape(claim.what)}</td>'
             f'<td>{escape(claimed)}</td><td class="number">{escape(finding.text)}</td>'
-            f'<td class="{name}">{mark}</td><td>{source}</td></tr>')
+            f'<td class="{name}">{mark}</td><td>{source}</td></tr>'
+        )
     head = '<tr><th></th><th>claim</th><th>claimed</th><th>here</th><th></th><th>figure</th></tr>'
-    count = {verdict: sum(finding.verdict is verdict for finding in findings)
-             for verdict in Verdict}
+    count = {
+        verdict: sum(finding.verdict is verdict for finding in findings) for verdict in Verdict
+    }
     line = ', '.join(f'{number} {verdict.value}' for verdict, number in count.items() if number)
     return f'<section><p>{line}</p><table>{head}{"".join(rows)}</table></section>'
 
 
 def _figure(picture: Picture) -> str:
     data = base64.b64encode(picture.png).decode('ascii')
-    return (f'<figure><h3>{escape(picture.title)}</h3>'
-            f'<img alt="{escape(picture.title)}" src="data:image/png;base64,{data}">'
-            f'<figcaption>{escape(picture.caption)}</figcaption></figure>')
+    return (
+        f'<figure><h3>{escape(picture.title)}</h3>'
+        f'<img alt="{escape(picture.title)}" src="data:image/png;base64,{data}">'
+        f'<figcaption>{escape(picture.caption)}</figcaption></figure>'
+    )
 
 
 def _figures(figures: Mapping[str, float], texts: Mapping[str, str]) -> str:
     # data-value holds every digit: the page can be read by a program.
-    rows = [f'<tr><td><code>{escape(name)}</code></td><td class="number" '
-            f'data-name="{escape(name)}" data-value="{value!r}">{_short(value)}</td></tr>'
-            for name, value in figures.items()]
-    rows += [f'<tr><td><code>{escape(name)}</code></td><td>{escape(text)}</td></tr>'
-             for name, text in texts.items()]
-    return (f'<section><details><summary>{len(rows)} figures</summary><table>'
-            f'{"".join(rows)}</table></details></section>')
+    rows = [
+        f'<tr><td><code>{escape(name)}</code></td><td class="number" '
+        f'data-name="{escape(name)}" data-value="{value!r}">{_short(value)}</td></tr>'
+        for name, value in figures.items()
+    ]
+    rows += [
+        f'<tr><td><code>{escape(name)}</code></td><td>{escape(text)}</td></tr>'
+        for name, text in texts.items()
+    ]
+    return (
+        f'<section><details><summary>{len(rows)} figures</summary><table>'
+        f'{"".join(rows)}</table></details></section>'
+    )
 
 
 def _short(value: float) -> str:

@@ -1,4 +1,5 @@
 """A timeline as Chrome trace JSON, which Perfetto (ui.perfetto.dev) and chrome://tracing open."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
@@ -25,8 +26,9 @@ _TRACKS = {
 }
 
 
-def write_trace(path: str | Path, timeline_rows: NDArray[np.int64],
-                more_events: Iterable[TraceEvent] = ()) -> None:
+def write_trace(
+    path: str | Path, timeline_rows: NDArray[np.int64], more_events: Iterable[TraceEvent] = ()
+) -> None:
     """Write what ran when.
 
     :param timeline_rows: `Timeline.snapshot()`: [num_events, 5] kind, start (ns), end (ns), units,
@@ -38,8 +40,9 @@ def write_trace(path: str | Path, timeline_rows: NDArray[np.int64],
     write_events(path, events)
 
 
-def timeline_events(timeline_rows: NDArray[np.int64], zero_ns: int | None = None
-                    ) -> list[TraceEvent]:
+def timeline_events(
+    timeline_rows: NDArray[np.int64], zero_ns: int | None = None
+) -> list[TraceEvent]:
     """Return one complete event for each row, a track for each kind.
 
     :param zero_ns: time that becomes 0 of the trace; None: the first start.
@@ -55,17 +58,38 @@ def timeline_events(timeline_rows: NDArray[np.int64], zero_ns: int | None = None
     events += [track_name(ENGINE_PID, int(kind), _TRACKS[kind][0]) for kind in EventKind]
     for kind, start_ns, end_ns, units, detail in rows.tolist():
         name, meaning = _TRACKS[EventKind(kind)]
-        events.append(slice_event(
-            ENGINE_PID, kind, name, start_ns - zero_ns, end_ns - start_ns,
-            {'units': units, meaning: detail}))
+        events.append(
+            slice_event(
+                ENGINE_PID,
+                kind,
+                name,
+                start_ns - zero_ns,
+                end_ns - start_ns,
+                {'units': units, meaning: detail},
+            )
+        )
     return events
 
 
-def slice_event(pid: int, tid: int, name: str, start_ns: int, duration_ns: int,
-                details: dict[str, Any] | None = None) -> TraceEvent:
+def slice_event(
+    pid: int,
+    tid: int,
+    name: str,
+    start_ns: int,
+    duration_ns: int,
+    details: dict[str, Any] | None = None,
+) -> TraceEvent:
     """Return something that took time, on track `tid`."""
-    return {'ph': 'X', 'pid': pid, 'tid': tid, 'name': name, 'cat': 'oxygen',
-            'ts': start_ns / 1e3, 'dur': duration_ns / 1e3, 'args': details or {}}
+    return {
+        'ph': 'X',
+        'pid': pid,
+        'tid': tid,
+        'name': name,
+        'cat': 'oxygen',
+        'ts': start_ns / 1e3,
+        'dur': duration_ns / 1e3,
+        'args': details or {},
+    }
 
 
 def counter_event(pid: int, name: str, time_ns: int, values: dict[str, float]) -> TraceEvent:

@@ -1,4 +1,5 @@
 """The figures of a recording, under the names that a benchmark gives them."""
+
 from __future__ import annotations
 
 from itertools import pairwise
@@ -38,10 +39,12 @@ def figures_of(recording: Recording, max_age_ms: float = MAX_OBSERVATION_AGE_MS)
     Ticks: all targets recorded while armed, or all where the node never was. KV: at the moment at
     which isolated caches would take most. First token: each dialogue's once.
     """
-    figures: Figures = {'recording.duration_s': recording.duration_s,
-                        'recording.reports': float(len(recording.latency_ns)),
-                        'recording.targets': float(len(recording.tick_ns)),
-                        'recording.chunks': float(len(recording.chunk_ns))}
+    figures: Figures = {
+        'recording.duration_s': recording.duration_s,
+        'recording.reports': float(len(recording.latency_ns)),
+        'recording.targets': float(len(recording.tick_ns)),
+        'recording.chunks': float(len(recording.chunk_ns)),
+    }
     _ticks(figures, recording, max_age_ms)
     _reports(figures, recording)
     _chunks(figures, recording)
@@ -78,7 +81,8 @@ def _ticks(figures: Figures, recording: Recording, max_age_ms: float) -> None:
     figures['tick.recorded.p99_ms'] = float(np.percentile(lateness_ms, 99.0))
     figures['tick.recorded.worst_ms'] = float(lateness_ms.max())
     figures['tick.recorded.on_time'] = float(
-        on_time(table, max_age_ms).sum() / (len(table) + missing))
+        on_time(table, max_age_ms).sum() / (len(table) + missing)
+    )
     figures['tick.recorded.held'] = float(table[:, 4].sum())
     figures['tick.recorded.skipped'] = float(missing)
     _spread(figures, 'tick.recorded.age_ms', table[:, 2])
@@ -95,8 +99,13 @@ def _reports(figures: Figures, recording: Recording) -> None:
     # Not kv.bytes.reduction: a benchmark holds three tasks on one frame, a run hardly ever does.
     figures['kv.peak_reduction'] = kv_reduction(shared, float(isolated[peak]))
     figures['kv.best_reduction'] = max(
-        (kv_reduction(*pair) for pair in zip(recording.latency('kv_bytes_shared'), isolated)
-         if pair[1] > 0.0), default=math.nan)
+        (
+            kv_reduction(*pair)
+            for pair in zip(recording.latency('kv_bytes_shared'), isolated)
+            if pair[1] > 0.0
+        ),
+        default=math.nan,
+    )
     figures['kv.preemptions'] = float(growth(recording.latency('preemptions')).sum())
     waits_ms = recording.latency('action_wait_p99_ms')
     if not np.isnan(waits_ms).all():
@@ -130,10 +139,12 @@ def _slices(figures: Figures, recording: Recording) -> None:
         return
     figures['timeline.entries'] = float(len(rows))
     lengths_ms = (rows[:, 2] - rows[:, 1]) * 1e-6
-    for name, kind in (('preempt.wait_ms', EventKind.ACTION_WAIT),
-                       ('slices.prefix_ms', EventKind.PREFIX),
-                       ('slices.dialogue_ms', EventKind.DIALOGUE),
-                       ('slices.scene_graph_ms', EventKind.SCENE_GRAPH)):
+    for name, kind in (
+        ('preempt.wait_ms', EventKind.ACTION_WAIT),
+        ('slices.prefix_ms', EventKind.PREFIX),
+        ('slices.dialogue_ms', EventKind.DIALOGUE),
+        ('slices.scene_graph_ms', EventKind.SCENE_GRAPH),
+    ):
         _spread(figures, name, lengths_ms[rows[:, 0] == kind])
 
 

@@ -1,4 +1,5 @@
 """What a recording says about latency, read whole into arrays."""
+
 from __future__ import annotations
 
 from collections import Counter
@@ -20,7 +21,8 @@ Int64Array = NDArray[np.int64]
 
 _PACKAGE = 'oxygen_ros/msg/'
 LATENCY, TARGET, CHUNK, SCENE = (
-    _PACKAGE + name for name in ('LatencyReport', 'Target', 'ActionChunk', 'SceneGraph'))
+    _PACKAGE + name for name in ('LatencyReport', 'Target', 'ActionChunk', 'SceneGraph')
+)
 TYPES = (LATENCY, TARGET, CHUNK, SCENE)
 TIMELINE = 'timeline'  # the node's topic of what its engine ran when
 
@@ -88,8 +90,13 @@ class Recording:
 
 def nodes_of(bag: Bag) -> list[str]:
     """Return the nodes whose reports or targets are in a recording, by their topics' names."""
-    return sorted({topic.name.rpartition('/')[0] for topic in bag.topics
-                   if topic.msgtype in (LATENCY, TARGET)})
+    return sorted(
+        {
+            topic.name.rpartition('/')[0]
+            for topic in bag.topics
+            if topic.msgtype in (LATENCY, TARGET)
+        }
+    )
 
 
 def choose_node(bag: Bag, node: str | None = None) -> str:
@@ -100,8 +107,11 @@ def choose_node(bag: Bag, node: str | None = None) -> str:
     """
     nodes = nodes_of(bag)
     if not nodes:
-        raise BagError(bag.path, f'a topic of {LATENCY} or {TARGET}',
-                       ', '.join(sorted({topic.msgtype for topic in bag.topics})) or 'no messages')
+        raise BagError(
+            bag.path,
+            f'a topic of {LATENCY} or {TARGET}',
+            ', '.join(sorted({topic.msgtype for topic in bag.topics})) or 'no messages',
+        )
     if node is None and len(nodes) > 1:
         raise BagError(bag.path, 'one node, or --node', f'several: {", ".join(nodes)}')
     node = nodes[0] if node is None else node
@@ -116,8 +126,9 @@ def num_messages(bag: Bag, node: str) -> int:
     return sum(topic.count for topic in bag.topics if topic.name in add)
 
 
-def read_recording(bag: Bag, node: str | None = None,
-                   progress: Callable[[int], None] = lambda done: None) -> Recording:
+def read_recording(
+    bag: Bag, node: str | None = None, progress: Callable[[int], None] = lambda done: None
+) -> Recording:
     """Read what a node published.
 
     :param node: its full name; None: the only one.
@@ -140,12 +151,17 @@ def read_recording(bag: Bag, node: str | None = None,
 
 def adders(bag: Bag, node: str) -> dict[str, Add]:
     """Return what takes the messages of each topic that says something about a node."""
-    found = {topic.name: _ADD[topic.msgtype] for topic in bag.topics
-             if topic.msgtype in TYPES and topic.name.rpartition('/')[0] == node}
-    others = {f'{node}/{TIMELINE}': _add_timeline, START_TOPIC: _add_start,
-              SCHEDULE: _add_schedule}
-    return found | {topic.name: others[topic.name] for topic in bag.topics
-                    if topic.name in others}
+    found = {
+        topic.name: _ADD[topic.msgtype]
+        for topic in bag.topics
+        if topic.msgtype in TYPES and topic.name.rpartition('/')[0] == node
+    }
+    others = {
+        f'{node}/{TIMELINE}': _add_timeline,
+        START_TOPIC: _add_start,
+        SCHEDULE: _add_schedule,
+    }
+    return found | {topic.name: others[topic.name] for topic in bag.topics if topic.name in others}
 
 
 def _add_latency(recording: Recording, message: BagMessage, report: Any) -> None:
@@ -156,8 +172,9 @@ def _add_latency(recording: Recording, message: BagMessage, report: Any) -> None
 def _add_target(recording: Recording, message: BagMessage, target: Any) -> None:
     age_ms = target.observation_age_s * 1e3 if target.observation_age_s >= 0.0 else float('nan')
     recording.tick_ns.append(stamp_ns_of(target.header))
-    recording.ticks.append((target.tick, target.lateness_s * 1e3, age_ms, target.armed,
-                            target.held))
+    recording.ticks.append(
+        (target.tick, target.lateness_s * 1e3, age_ms, target.armed, target.held)
+    )
     if target.held and target.armed:
         recording.hold_reasons[target.hold_reason] += 1
 
@@ -192,4 +209,8 @@ def _add_schedule(recording: Recording, message: BagMessage, schedule: Any) -> N
 
 Add = Callable[[Recording, BagMessage, Any], None]
 _ADD: dict[str, Add] = {
-    LATENCY: _add_latency, TARGET: _add_target, CHUNK: _add_chunk, SCENE: _add_scene}
+    LATENCY: _add_latency,
+    TARGET: _add_target,
+    CHUNK: _add_chunk,
+    SCENE: _add_scene,
+}

@@ -1,4 +1,5 @@
 """When a figure is good, worth a look or bad; the same limits for window, terminal and page."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass

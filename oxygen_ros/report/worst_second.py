@@ -1,4 +1,5 @@
 """The second around the worst deadline, tick by tick, and what the engine ran in it."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -19,10 +20,13 @@ if TYPE_CHECKING:
 HALF_NS = 500_000_000
 _MIN_WIDTH_MS = 0.8  # of a bar: a pixel, so that none is lost
 # From the top: name, kind, colour.
-_LANES = (('action pass', EventKind.ACTION, ORANGE),
-          ('action waits', EventKind.ACTION_WAIT, LEVELS[Level.BAD]),
-          ('prefix', EventKind.PREFIX, BLUE), ('dialogue', EventKind.DIALOGUE, GREEN),
-          ('scene graph', EventKind.SCENE_GRAPH, SKY))
+_LANES = (
+    ('action pass', EventKind.ACTION, ORANGE),
+    ('action waits', EventKind.ACTION_WAIT, LEVELS[Level.BAD]),
+    ('prefix', EventKind.PREFIX, BLUE),
+    ('dialogue', EventKind.DIALOGUE, GREEN),
+    ('scene graph', EventKind.SCENE_GRAPH, SKY),
+)
 
 
 def worst_tick(recording: Recording) -> int:
@@ -46,15 +50,22 @@ def worst_second(recording: Recording, max_age_ms: float) -> Picture:
     work.set_yticks([-place for place in range(len(lanes))], [name for name, _, _ in lanes])
     _mark_preemptions((targets, work), recording, middle_ns)
     start_s = (middle_ns - recording.start_ns) * 1e-9
-    work.set(xlim=(-510.0, 510.0), ylim=(0.6 - max(1, len(lanes)), 0.6),
-             xlabel=f'ms around the worst deadline, {start_s:.2f} s after the start')
+    work.set(
+        xlim=(-510.0, 510.0),
+        ylim=(0.6 - max(1, len(lanes)), 0.6),
+        xlabel=f'ms around the worst deadline, {start_s:.2f} s after the start',
+    )
     work.grid(visible=False, axis='y')
     legend_above(targets)
     more = '' if recording.slices else ' Slices are known of recordings with ~/timeline.'
-    return picture(figure, 'worst_second', 'The worst second',
-                   'Each target around the latest one; below, what the engine ran. Action waits: '
-                   'a due pass waits for the end of the slice that it preempts. A red line: a '
-                   f'text request gave its blocks back in the second before.{more}')
+    return picture(
+        figure,
+        'worst_second',
+        'The worst second',
+        'Each target around the latest one; below, what the engine ran. Action waits: '
+        'a due pass waits for the end of the slice that it preempts. A red line: a '
+        f'text request gave its blocks back in the second before.{more}',
+    )
 
 
 def _draw_targets(axes: Axes, recording: Recording, middle_ns: int, max_age_ms: float) -> None:
@@ -65,8 +76,10 @@ def _draw_targets(axes: Axes, recording: Recording, middle_ns: int, max_age_ms: 
     inside = np.abs(offsets_ns) <= HALF_NS
     times_ms = offsets_ns * 1e-6
     for label, colour, chosen in (
-            ('target on time', BLUE, good), ('held', PURPLE, held),
-            ('late or from an old observation', ORANGE, ~good & ~held)):
+        ('target on time', BLUE, good),
+        ('held', PURPLE, held),
+        ('late or from an old observation', ORANGE, ~good & ~held),
+    ):
         part = inside & chosen
         axes.vlines(times_ms[part], 0.0, table[part, 1], color=colour, linewidth=1.6)
         axes.plot(times_ms[part], table[part, 1], 'o', color=colour, markersize=4, label=label)
@@ -79,8 +92,12 @@ def lanes_around(recording: Recording, middle_ns: int) -> list[tuple[str, Float6
     """Return name, spans (start and length in ms around the middle: [n, 2]) and colour of each."""
     rows = recording.timeline()
     if not len(rows):
-        spans = np.array([((end_ns - middle_ns) * 1e-6 - pass_ms, pass_ms) for end_ns, (pass_ms, _)
-                          in zip(recording.chunk_ns, recording.chunks)]).reshape(-1, 2)
+        spans = np.array(
+            [
+                ((end_ns - middle_ns) * 1e-6 - pass_ms, pass_ms)
+                for end_ns, (pass_ms, _) in zip(recording.chunk_ns, recording.chunks)
+            ]
+        ).reshape(-1, 2)
         return [('action pass', _inside(spans), GREY)]
     lanes = []
     for name, kind, colour in _LANES:

@@ -1,4 +1,5 @@
 """All reports kept, as a CSV file."""
+
 from __future__ import annotations
 
 import csv

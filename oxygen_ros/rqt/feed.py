@@ -1,4 +1,5 @@
 """Joins a node's subscriptions to the widget, across threads."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,5 @@
 """The figures that are shown as numbers: where each comes from, its text and its limits."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -91,7 +92,9 @@ def _kv_reduction(rows: Float64Array) -> Float64Array:
 
 
 _COMPUTED: dict[str, Callable[[Float64Array], Float64Array]] = {
-    'not_on_time': not_on_time, 'kv_reduction': _kv_reduction}
+    'not_on_time': not_on_time,
+    'kv_reduction': _kv_reduction,
+}
 
 FIGURES = (
     Figure('on time', 'on_time_ratio', percent, falls_when_worse=True),

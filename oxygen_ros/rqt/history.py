@@ -1,4 +1,5 @@
 """The reports of the last minutes in ring buffers, on the steady clock of who watches."""
+
 from __future__ import annotations
 
 from collections import deque
@@ -51,8 +52,9 @@ class LatencyHistory:
     :param clock: seconds on a steady clock.
     """
 
-    def __init__(self, capacity: int = CAPACITY,
-                 clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, capacity: int = CAPACITY, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self.clock = clock
         self._rows = np.full((capacity, len(FIELDS)), math.nan)
         self._times_s = np.zeros(capacity)

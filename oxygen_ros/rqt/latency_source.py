@@ -1,4 +1,5 @@
 """Subscribes to ~/latency and /diagnostics and hands on plain numbers."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -36,7 +37,8 @@ class LatencySource:
         # Best effort hears every publisher, and over a bad link asks the robot to repeat nothing.
         self._qos = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
         self._diagnostics = node.create_subscription(
-            DiagnosticArray, '/diagnostics', self._take_diagnostics, self._qos)
+            DiagnosticArray, '/diagnostics', self._take_diagnostics, self._qos
+        )
 
     def follow(self, topic: str) -> None:
         """Listen to this topic, and no longer to the one before.
@@ -46,10 +48,13 @@ class LatencySource:
         self._drop()
         try:
             self._subscription = self._node.create_subscription(
-                LatencyReport, topic, self._take_report, self._qos)
+                LatencyReport, topic, self._take_report, self._qos
+            )
         except (NameValidationException, ValueError) as error:
-            raise OxygenError(f'topic: expected a name such as /oxygen/latency, got {topic!r} '
-                              f'({" ".join(str(error).split())})') from None
+            raise OxygenError(
+                f'topic: expected a name such as /oxygen/latency, got {topic!r} '
+                f'({" ".join(str(error).split())})'
+            ) from None
         node_name = self._subscription.topic_name.rpartition('/')[0]
         self._prefix = f'{node_name.lstrip("/")}: camera '
 
@@ -75,7 +80,7 @@ class LatencySource:
         for status in array.status:
             if self._prefix and status.name.startswith(self._prefix):
                 text = next((pair.value for pair in status.values if pair.key == _AGE_KEY), '')
-                ages_ms[status.name[len(self._prefix):]] = _seconds(text) * 1e3
+                ages_ms[status.name[len(self._prefix) :]] = _seconds(text) * 1e3
         if ages_ms:
             self._on_camera_ages(ages_ms)
 

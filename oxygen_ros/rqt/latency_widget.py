@@ -1,4 +1,5 @@
 """The latency monitor: figures, plots and controls in one plain Qt widget."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
@@ -153,9 +154,11 @@ class LatencyWidget(QtWidgets.QWidget):
         self.toolbar.paused.connect(self.pause)
         self.toolbar.cleared.connect(self.clear)
         self.toolbar.png_wanted.connect(
-            lambda: self._ask_and_save('latency.png', 'PNG (*.png)', self.export_png))
+            lambda: self._ask_and_save('latency.png', 'PNG (*.png)', self.export_png)
+        )
         self.toolbar.csv_wanted.connect(
-            lambda: self._ask_and_save('latency.csv', 'CSV (*.csv)', self.export_csv))
+            lambda: self._ask_and_save('latency.csv', 'CSV (*.csv)', self.export_csv)
+        )
 
     def _ask_and_save(self, name: str, kind: str, save: Callable[[str], None]) -> None:
         path, _ = QtWidgets.QFileDialog.getSaveFileName(self, 'Save', name, kind)

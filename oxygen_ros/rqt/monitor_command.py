@@ -1,4 +1,5 @@
 """`oxygen monitor`: the latency widget in a window of its own, without rqt."""
+
 from __future__ import annotations
 
 import argparse
@@ -18,8 +19,11 @@ DEFAULT_TOPIC = '/oxygen/latency'
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command line."""
-    parser.add_argument('--topic', default=DEFAULT_TOPIC,
-                        help='topic of oxygen_ros/msg/LatencyReport (default: %(default)s)')
+    parser.add_argument(
+        '--topic',
+        default=DEFAULT_TOPIC,
+        help='topic of oxygen_ros/msg/LatencyReport (default: %(default)s)',
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -27,6 +31,7 @@ def run(args: argparse.Namespace) -> int:
     _expect_display()
     from ..nodes.bounded_end import END_TIMEOUT_S, end_within
     from ..nodes.transport import use_large_data_transport
+
     use_large_data_transport()
     import rclpy
     from rclpy.executors import SingleThreadedExecutor
@@ -35,6 +40,7 @@ def run(args: argparse.Namespace) -> int:
     from .feed import WidgetFeed
     from .latency_widget import LatencyWidget
     from .qt import QtCore, QtWidgets
+
     application = QtWidgets.QApplication(sys.argv[:1])
     for number in (signal.SIGINT, signal.SIGTERM):
         # Python runs it at the widget's next refresh, which is soon. By a timer, since a loop that
@@ -67,6 +73,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _spin(executor: Executor) -> None:
     from rclpy.executors import ExternalShutdownException, ShutdownException
+
     try:
         executor.spin()
     except (ExternalShutdownException, ShutdownException):
@@ -77,5 +84,7 @@ def _expect_display() -> None:
     """Qt itself would abort with a core dump."""
     given = ('QT_QPA_PLATFORM', 'DISPLAY', 'WAYLAND_DISPLAY')
     if sys.platform == 'linux' and not any(os.environ.get(name) for name in given):
-        raise OxygenError('display: expected DISPLAY or WAYLAND_DISPLAY, got neither; in a '
-                          'terminal use `oxygen top`')
+        raise OxygenError(
+            'display: expected DISPLAY or WAYLAND_DISPLAY, got neither; in a '
+            'terminal use `oxygen top`'
+        )

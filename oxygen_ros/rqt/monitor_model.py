@@ -1,4 +1,5 @@
 """What the monitor shows: a window on the history that can be paused."""
+
 from __future__ import annotations
 
 from collections.abc import Callable

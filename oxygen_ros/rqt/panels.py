@@ -1,4 +1,5 @@
 """The monitor's six plots, made from the reports in view."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -15,16 +16,27 @@ from .plot_data import Plot, Series, Style
 
 _BINS = (1.0, 5.0, 10.0)  # widths of bars (s)
 _MAX_BARS = 80
-_SIZES = ((1024.0 ** 3, 'GiB'), (1024.0 ** 2, 'MiB'), (1024.0, 'KiB'), (1.0, 'B'))
+_SIZES = ((1024.0**3, 'GiB'), (1024.0**2, 'MiB'), (1024.0, 'KiB'), (1.0, 'B'))
 
 
 def jitter(span: Span) -> Plot:
     """Plot lateness of the tick against its deadline, in the last second of each report."""
     return Plot(
-        'jitter', 'Tick jitter', 'ms', span.seconds, _lines(span, (
-            ('worst', 'jitter_max_ms', colours.GREY), ('p99', 'jitter_p99_ms', colours.ORANGE),
-            ('sd', 'jitter_sd_ms', colours.BLUE))),
-        *_headline(span, 'jitter_p99_ms', 'p99'), THRESHOLDS['jitter_p99_ms'])
+        'jitter',
+        'Tick jitter',
+        'ms',
+        span.seconds,
+        _lines(
+            span,
+            (
+                ('worst', 'jitter_max_ms', colours.GREY),
+                ('p99', 'jitter_p99_ms', colours.ORANGE),
+                ('sd', 'jitter_sd_ms', colours.BLUE),
+            ),
+        ),
+        *_headline(span, 'jitter_p99_ms', 'p99'),
+        THRESHOLDS['jitter_p99_ms'],
+    )
 
 
 def missed(span: Span) -> Plot:
@@ -35,29 +47,60 @@ def missed(span: Span) -> Plot:
     late = np.clip(np.nan_to_num(missing) - skipped - held, 0.0, None)
     bar_s = next((width for width in _BINS if span.seconds / width <= _MAX_BARS), _BINS[-1])
     series = tuple(
-        _bars(label, colour, span, values, bar_s) for label, colour, values in (
-            ('skipped', colours.LEVELS[Level.BAD], skipped), ('held', colours.PURPLE, held),
-            ('late or old', colours.ORANGE, late)))
+        _bars(label, colour, span, values, bar_s)
+        for label, colour, values in (
+            ('skipped', colours.LEVELS[Level.BAD], skipped),
+            ('held', colours.PURPLE, held),
+            ('late or old', colours.ORANGE, late),
+        )
+    )
     headline, level = _headline(span, 'on_time_ratio', 'on time')
-    return Plot('missed', 'Missed deadlines', f'ticks in {bar_s:.0f} s', span.seconds, series,
-                headline, level, bar_s=bar_s)
+    return Plot(
+        'missed',
+        'Missed deadlines',
+        f'ticks in {bar_s:.0f} s',
+        span.seconds,
+        series,
+        headline,
+        level,
+        bar_s=bar_s,
+    )
 
 
 def stages(span: Span) -> Plot:
     """Plot the median times of the stages on top of each other."""
-    series = _lines(span, (
-        ('vision', 'vision_ms', colours.SKY), ('prefill', 'prefill_ms', colours.BLUE),
-        ('action pass', 'action_pass_ms', colours.ORANGE),
-        ('decode step', 'decode_step_ms', colours.GREEN)), Style.BAND)
-    return Plot('stages', 'Stage times', 'ms', span.seconds, series,
-                *_headline(span, 'action_wait_p99_ms', 'actions wait p99'))
+    series = _lines(
+        span,
+        (
+            ('vision', 'vision_ms', colours.SKY),
+            ('prefill', 'prefill_ms', colours.BLUE),
+            ('action pass', 'action_pass_ms', colours.ORANGE),
+            ('decode step', 'decode_step_ms', colours.GREEN),
+        ),
+        Style.BAND,
+    )
+    return Plot(
+        'stages',
+        'Stage times',
+        'ms',
+        span.seconds,
+        series,
+        *_headline(span, 'action_wait_p99_ms', 'actions wait p99'),
+    )
 
 
 def first_token(span: Span) -> Plot:
     """Plot how long the newest dialogue waited for its first token."""
-    return Plot('first_token', 'Time to first token', 'ms', span.seconds,
-                _lines(span, (('newest dialogue', 'ttft_ms', colours.PURPLE),), Style.STEP),
-                *_headline(span, 'ttft_ms', ''), THRESHOLDS['ttft_ms'], note='no dialogue yet')
+    return Plot(
+        'first_token',
+        'Time to first token',
+        'ms',
+        span.seconds,
+        _lines(span, (('newest dialogue', 'ttft_ms', colours.PURPLE),), Style.STEP),
+        *_headline(span, 'ttft_ms', ''),
+        THRESHOLDS['ttft_ms'],
+        note='no dialogue yet',
+    )
 
 
 def kv_use(span: Span) -> Plot:
@@ -68,10 +111,21 @@ def kv_use(span: Span) -> Plot:
         peak = float(np.nan_to_num(np.concatenate(both)).max())
     divisor, unit = next(pair for pair in _SIZES if peak >= pair[0] or pair[0] == 1.0)
     series = (
-        Series('isolated', colours.GREY, Style.LINE, span.times_s,
-               column(span.rows, 'kv_bytes_isolated') / divisor),
-        Series('shared', colours.GREEN, Style.AREA, span.times_s,
-               column(span.rows, 'kv_bytes_shared') / divisor))
+        Series(
+            'isolated',
+            colours.GREY,
+            Style.LINE,
+            span.times_s,
+            column(span.rows, 'kv_bytes_isolated') / divisor,
+        ),
+        Series(
+            'shared',
+            colours.GREEN,
+            Style.AREA,
+            span.times_s,
+            column(span.rows, 'kv_bytes_shared') / divisor,
+        ),
+    )
     newest, level = '', Level.UNKNOWN
     if span.newest is not None:
         free = float(column(span.rows, 'kv_blocks_free')[-1])
@@ -84,27 +138,48 @@ def kv_use(span: Span) -> Plot:
 
 def ages(span: Span) -> Plot:
     """Plot how old images and the observations behind the targets are."""
-    series = list(_lines(span, (
-        ('observation p99', 'observation_age_p99_ms', colours.BLUE),
-        ('p50', 'observation_age_p50_ms', colours.SKY))))
+    series = list(
+        _lines(
+            span,
+            (
+                ('observation p99', 'observation_age_p99_ms', colours.BLUE),
+                ('p50', 'observation_age_p50_ms', colours.SKY),
+            ),
+        )
+    )
     if span.cameras:
-        series += [Series(name, colours.SERIES[(1 + index) % len(colours.SERIES)], Style.LINE,
-                          *span.cameras[name])
-                   for index, name in enumerate(sorted(span.cameras))]
+        series += [
+            Series(
+                name,
+                colours.SERIES[(1 + index) % len(colours.SERIES)],
+                Style.LINE,
+                *span.cameras[name],
+            )
+            for index, name in enumerate(sorted(span.cameras))
+        ]
     else:
         series += _lines(span, (('oldest camera', 'camera_age_max_ms', colours.ORANGE),))
-    return Plot('ages', 'Age of what is acted on', 'ms', span.seconds, tuple(series),
-                *_headline(span, 'camera_age_max_ms', 'oldest camera'),
-                THRESHOLDS['camera_age_max_ms'])
+    return Plot(
+        'ages',
+        'Age of what is acted on',
+        'ms',
+        span.seconds,
+        tuple(series),
+        *_headline(span, 'camera_age_max_ms', 'oldest camera'),
+        THRESHOLDS['camera_age_max_ms'],
+    )
 
 
 PANELS: tuple[Callable[[Span], Plot], ...] = (jitter, missed, stages, first_token, kv_use, ages)
 
 
-def _lines(span: Span, wanted: tuple[tuple[str, str, str], ...], style: Style = Style.LINE
-           ) -> tuple[Series, ...]:
-    return tuple(Series(label, colour, style, span.times_s, column(span.rows, field))
-                 for label, field, colour in wanted)
+def _lines(
+    span: Span, wanted: tuple[tuple[str, str, str], ...], style: Style = Style.LINE
+) -> tuple[Series, ...]:
+    return tuple(
+        Series(label, colour, style, span.times_s, column(span.rows, field))
+        for label, field, colour in wanted
+    )
 
 
 def _headline(span: Span, field: str, prefix: str) -> tuple[str, Level]:

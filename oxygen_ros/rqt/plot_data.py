@@ -1,4 +1,5 @@
 """One plot as data: what is drawn, not how."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -53,8 +54,11 @@ class Plot:
 
     def top(self) -> float:
         """Return the largest value to be seen; the first limit is always in sight."""
-        stacked = [series.values for series in self.series
-                   if series.style in (Style.BAND, Style.BAR) and len(series.values)]
+        stacked = [
+            series.values
+            for series in self.series
+            if series.style in (Style.BAND, Style.BAR) and len(series.values)
+        ]
         peaks = [_peak(series.values) for series in self.series]
         if stacked:
             peaks.append(_peak(np.sum(np.nan_to_num(stacked), axis=0)))

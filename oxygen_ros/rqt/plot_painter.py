@@ -1,4 +1,5 @@
 """Paints a plot: axes, limits, series, legend."""
+
 from __future__ import annotations
 
 from itertools import pairwise
@@ -35,8 +36,11 @@ class PlotPainter:
         widest = max(self._metrics.horizontalAdvance(text) for text in self._texts)
         self._legend_top = box.bottom() - self._line
         self._area = QtCore.QRectF(
-            box.left() + widest + 6.0, box.top() + 4.0, box.width() - widest - 8.0,
-            max(10.0, box.height() - 2.2 * self._line - 8.0))
+            box.left() + widest + 6.0,
+            box.top() + 4.0,
+            box.width() - widest - 8.0,
+            max(10.0, box.height() - 2.2 * self._line - 8.0),
+        )
         self._box = box
 
     def paint(self, notice: str) -> None:
@@ -67,8 +71,9 @@ class PlotPainter:
         if text:
             self._font.setBold(bool(notice))
             self._painter.setFont(self._font)
-            self._painter.setPen(QtGui.QColor(colours.LEVELS[Level.BAD]) if notice
-                                 else self._faded(0.55))
+            self._painter.setPen(
+                QtGui.QColor(colours.LEVELS[Level.BAD]) if notice else self._faded(0.55)
+            )
             self._painter.drawText(self._area, QtCore.Qt.AlignmentFlag.AlignCenter, text)
 
     def _x(self, times_s: Float64Array) -> Float64Array:
@@ -90,13 +95,19 @@ class PlotPainter:
             painter.setPen(QtGui.QPen(self._faded(0.35 if mark == 0.0 else 0.12), 1.0))
             painter.drawLine(QtCore.QPointF(area.left(), y), QtCore.QPointF(area.right(), y))
             painter.setPen(self._faded(0.7))
-            row = QtCore.QRectF(self._box.left() - 4.0, y - self._line / 2.0,
-                                area.left() - self._box.left(), self._line)
+            row = QtCore.QRectF(
+                self._box.left() - 4.0,
+                y - self._line / 2.0,
+                area.left() - self._box.left(),
+                self._line,
+            )
             painter.drawText(row, right, text)
         seconds = self._plot.seconds
-        for fraction, align in ((1.0, QtCore.Qt.AlignmentFlag.AlignLeft),
-                                (0.5, QtCore.Qt.AlignmentFlag.AlignHCenter),
-                                (0.0, QtCore.Qt.AlignmentFlag.AlignRight)):
+        for fraction, align in (
+            (1.0, QtCore.Qt.AlignmentFlag.AlignLeft),
+            (0.5, QtCore.Qt.AlignmentFlag.AlignHCenter),
+            (0.0, QtCore.Qt.AlignmentFlag.AlignRight),
+        ):
             text = f'-{fraction * seconds:g} s' if fraction else 'now'
             row = QtCore.QRectF(area.left(), area.bottom() + 2.0, area.width(), self._line)
             painter.drawText(row, align, text)
@@ -112,9 +123,11 @@ class PlotPainter:
             middle = self._legend_top + self._line / 2.0
             self._painter.drawRoundedRect(QtCore.QRectF(left, middle - 3.5, 11.0, 7.0), 2.0, 2.0)
             self._painter.setPen(self._faded(0.8))
-            self._painter.drawText(QtCore.QRectF(left + 15.0, self._legend_top, width + 4.0,
-                                                 self._line),
-                                   QtCore.Qt.AlignmentFlag.AlignLeft, series.label)
+            self._painter.drawText(
+                QtCore.QRectF(left + 15.0, self._legend_top, width + 4.0, self._line),
+                QtCore.Qt.AlignmentFlag.AlignLeft,
+                series.label,
+            )
             left += width + 29.0
 
     def _limits(self) -> None:
@@ -128,24 +141,33 @@ class PlotPainter:
             colour = QtGui.QColor(colours.LEVELS[level])
             tint = QtGui.QColor(colour)
             tint.setAlphaF(0.07)
-            self._painter.fillRect(QtCore.QRectF(self._area.left(), self._area.top() - 3.0,
-                                                 self._area.width(), y - self._area.top() + 3.0),
-                                   tint)
+            self._painter.fillRect(
+                QtCore.QRectF(
+                    self._area.left(),
+                    self._area.top() - 3.0,
+                    self._area.width(),
+                    y - self._area.top() + 3.0,
+                ),
+                tint,
+            )
             self._painter.setPen(QtGui.QPen(colour, 1.0, QtCore.Qt.PenStyle.DashLine))
-            self._painter.drawLine(QtCore.QPointF(self._area.left(), y),
-                                   QtCore.QPointF(self._area.right(), y))
+            self._painter.drawLine(
+                QtCore.QPointF(self._area.left(), y), QtCore.QPointF(self._area.right(), y)
+            )
 
     def _polygon(self, x: Float64Array, y: Float64Array) -> Any:
         return QtGui.QPolygonF([QtCore.QPointF(*pair) for pair in zip(x.tolist(), y.tolist())])
 
-    def _fill(self, x: Float64Array, upper: Float64Array, lower: Float64Array, colour: str,
-              alpha: float) -> None:
+    def _fill(
+        self, x: Float64Array, upper: Float64Array, lower: Float64Array, colour: str, alpha: float
+    ) -> None:
         ground = QtGui.QColor(colour)
         ground.setAlphaF(alpha)
         self._painter.setPen(QtCore.Qt.PenStyle.NoPen)
         self._painter.setBrush(ground)
-        self._painter.drawPolygon(self._polygon(np.concatenate([x, x[::-1]]),
-                                                np.concatenate([upper, lower[::-1]])))
+        self._painter.drawPolygon(
+            self._polygon(np.concatenate([x, x[::-1]]), np.concatenate([upper, lower[::-1]]))
+        )
 
     def _curve(self, series: Series) -> None:
         columns = int(self._area.width())
@@ -181,8 +203,11 @@ class PlotPainter:
         self._painter.setBrush(QtGui.QColor(series.colour))
         left, top, bottom = self._x(series.times_s), self._y(above), self._y(below)
         for index in np.flatnonzero(above > below):
-            self._painter.drawRect(QtCore.QRectF(
-                left[index] + gap / 2.0, top[index], width - gap, bottom[index] - top[index]))
+            self._painter.drawRect(
+                QtCore.QRectF(
+                    left[index] + gap / 2.0, top[index], width - gap, bottom[index] - top[index]
+                )
+            )
 
     def _steps(self, series: Series) -> None:
         known = np.isfinite(series.values)

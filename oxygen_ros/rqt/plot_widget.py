@@ -1,4 +1,5 @@
 """A Qt widget that shows one plot."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -47,8 +48,13 @@ class PlotWidget(QtWidgets.QFrame):
             line = QtGui.QFontMetricsF(bold).height()
             self._paint_title(painter, box, bold, line)
             inner = box.adjusted(_SIDE, line + 9.0, -_SIDE, -6.0)
-            PlotPainter(painter, inner, self.plot, self.font(),
-                        palette.color(QtGui.QPalette.ColorRole.Text)).paint(self._notice)
+            PlotPainter(
+                painter,
+                inner,
+                self.plot,
+                self.font(),
+                palette.color(QtGui.QPalette.ColorRole.Text),
+            ).paint(self._notice)
         painter.end()
 
     def _paint_title(self, painter: Any, box: Any, bold: Any, line: float) -> None:
@@ -68,11 +74,16 @@ class PlotWidget(QtWidgets.QFrame):
         known = plot.level is not Level.UNKNOWN
         painter.setPen(QtGui.QColor(colours.LEVELS[plot.level]) if known else fade)
         painter.drawText(
-            row, QtCore.Qt.AlignmentFlag.AlignRight,
-            metrics.elidedText(headline, QtCore.Qt.TextElideMode.ElideLeft, row.width() - used))
+            row,
+            QtCore.Qt.AlignmentFlag.AlignRight,
+            metrics.elidedText(headline, QtCore.Qt.TextElideMode.ElideLeft, row.width() - used),
+        )
         unit = QtGui.QFontMetricsF(self.font()).horizontalAdvance(plot.unit)
         if used + unit + needed <= row.width():  # a figure is worth more than the unit
             painter.setFont(self.font())
             painter.setPen(fade)
-            painter.drawText(row.adjusted(used - 3.0, 0.0, 0.0, 0.0),
-                             QtCore.Qt.AlignmentFlag.AlignLeft, plot.unit)
+            painter.drawText(
+                row.adjusted(used - 3.0, 0.0, 0.0, 0.0),
+                QtCore.Qt.AlignmentFlag.AlignLeft,
+                plot.unit,
+            )

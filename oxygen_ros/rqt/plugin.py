@@ -1,4 +1,5 @@
 """The rqt plugin: our widget in rqt's frame, on rqt's node."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -34,5 +35,6 @@ class OxygenLatency(Plugin):
 
     def restore_settings(self, plugin_settings: Any, instance_settings: Any) -> None:
         """Take it back."""
-        self._widget.restore({name: instance_settings.value(name)
-                              for name in self._widget.settings()})
+        self._widget.restore(
+            {name: instance_settings.value(name) for name in self._widget.settings()}
+        )

@@ -1,4 +1,5 @@
 """Axes and lines in numbers: round marks, gaps, and as many points as there are pixels."""
+
 from __future__ import annotations
 
 from itertools import pairwise
@@ -17,8 +18,11 @@ def marks(top: float, wanted: int = 4) -> list[float]:
         return [0.0, 1.0]
     rough = top / wanted
     power = 10.0 ** math.floor(math.log10(rough))
-    step = next(factor * power for factor in (1.0, 2.0, 2.5, 5.0, 10.0)
-                if factor * power >= rough * (1.0 - 1e-9))
+    step = next(
+        factor * power
+        for factor in (1.0, 2.0, 2.5, 5.0, 10.0)
+        if factor * power >= rough * (1.0 - 1e-9)
+    )
     return [step * index for index in range(math.ceil(top / step - 1e-9) + 1)]
 
 
@@ -28,8 +32,9 @@ def mark_text(value: float, step: float) -> str:
     return f'{value:,.{digits}f}'
 
 
-def runs(times_s: Float64Array, values: Float64Array, gap_s: float = GAP_S
-         ) -> list[tuple[Float64Array, Float64Array]]:
+def runs(
+    times_s: Float64Array, values: Float64Array, gap_s: float = GAP_S
+) -> list[tuple[Float64Array, Float64Array]]:
     """Cut a line where values are not finite or reports were missing."""
     known = np.isfinite(values)
     times_s, values = times_s[known], values[known]
@@ -41,8 +46,9 @@ def runs(times_s: Float64Array, values: Float64Array, gap_s: float = GAP_S
     return list(zip(np.split(times_s, cuts), np.split(values, cuts)))
 
 
-def thin(times_s: Float64Array, values: Float64Array, columns: int
-         ) -> tuple[Float64Array, Float64Array]:
+def thin(
+    times_s: Float64Array, values: Float64Array, columns: int
+) -> tuple[Float64Array, Float64Array]:
     """Keep lowest and highest value of each pixel column, so that no spike is lost."""
     if len(times_s) <= 2 * columns or columns < 1:
         return times_s, values

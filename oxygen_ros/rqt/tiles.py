@@ -1,4 +1,5 @@
 """The row of numbers above the plots."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -10,8 +11,17 @@ from .history import Span
 from .qt import QtCore, QtGui, QtWidgets
 
 # The most important first.
-TILES = ('on_time_ratio', 'jitter_sd_ms', 'ttft_ms', 'camera_age_max_ms', 'not_on_time',
-         'action_pass_p99_ms', 'kv_reduction', 'chunks_per_s', 'tokens_per_s')
+TILES = (
+    'on_time_ratio',
+    'jitter_sd_ms',
+    'ttft_ms',
+    'camera_age_max_ms',
+    'not_on_time',
+    'action_pass_p99_ms',
+    'kv_reduction',
+    'chunks_per_s',
+    'tokens_per_s',
+)
 
 
 class Tile(QtWidgets.QWidget):
@@ -48,8 +58,9 @@ class Tile(QtWidgets.QWidget):
         self.level = level
         palette = self.palette()
         if level is not Level.GOOD:
-            palette.setColor(QtGui.QPalette.ColorRole.WindowText,
-                             QtGui.QColor(colours.LEVELS[level]))
+            palette.setColor(
+                QtGui.QPalette.ColorRole.WindowText, QtGui.QColor(colours.LEVELS[level])
+            )
         self.value.setPalette(palette)
 
 

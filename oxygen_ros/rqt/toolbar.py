@@ -1,4 +1,5 @@
 """The controls above the plots: topic, window, pause, clear, export, and whether reports come."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -48,7 +49,8 @@ class Toolbar(QtWidgets.QWidget):
         self.topic.activated.connect(lambda _: self._choose_topic())
         self.topic.lineEdit().returnPressed.connect(self._choose_topic)
         self.window_length.activated.connect(
-            lambda _: self.window_chosen.emit(self.window_length.currentData()))
+            lambda _: self.window_chosen.emit(self.window_length.currentData())
+        )
         self.pause.toggled.connect(self.paused)
 
     def show_topic(self, topic: str) -> None:
@@ -76,9 +78,10 @@ class Toolbar(QtWidgets.QWidget):
     def _buttons(self) -> list[Any]:
         buttons = []
         for text, signal, tip in (
-                ('Clear', self.cleared, 'Forget all reports'),
-                ('PNG…', self.png_wanted, 'Save a picture of this window'),
-                ('CSV…', self.csv_wanted, 'Save all reports kept, up to 10 minutes')):
+            ('Clear', self.cleared, 'Forget all reports'),
+            ('PNG…', self.png_wanted, 'Save a picture of this window'),
+            ('CSV…', self.csv_wanted, 'Save all reports kept, up to 10 minutes'),
+        ):
             button = QtWidgets.QPushButton(text)
             button.setToolTip(tip)
             # A lambda, since `clicked` brings an argument that the signals do not take.

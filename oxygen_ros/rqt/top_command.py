@@ -1,4 +1,5 @@
 """`oxygen top`: the figures of ~/latency in a terminal, for a robot reached by ssh."""
+
 from __future__ import annotations
 
 import argparse
@@ -20,14 +21,30 @@ _REDRAW_S = 0.25
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command line."""
-    parser.add_argument('--topic', default=DEFAULT_TOPIC,
-                        help='topic of oxygen_ros/msg/LatencyReport (default: %(default)s)')
-    parser.add_argument('--once', action='store_true',
-                        help='print the first report that comes, as a table, and end')
-    parser.add_argument('--timeout', type=float, default=10.0, metavar='S',
-                        help='with --once: longest wait for it (default: %(default)s)')
-    parser.add_argument('--period', type=float, default=1.0, metavar='S',
-                        help='into a pipe: seconds between two lines (default: %(default)s)')
+    parser.add_argument(
+        '--topic',
+        default=DEFAULT_TOPIC,
+        help='topic of oxygen_ros/msg/LatencyReport (default: %(default)s)',
+    )
+    parser.add_argument(
+        '--once',
+        action='store_true',
+        help='print the first report that comes, as a table, and end',
+    )
+    parser.add_argument(
+        '--timeout',
+        type=float,
+        default=10.0,
+        metavar='S',
+        help='with --once: longest wait for it (default: %(default)s)',
+    )
+    parser.add_argument(
+        '--period',
+        type=float,
+        default=1.0,
+        metavar='S',
+        help='into a pipe: seconds between two lines (default: %(default)s)',
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -37,6 +54,7 @@ def run(args: argparse.Namespace) -> int:
             raise OxygenError(f'--{name}: expected a number above 0, got {getattr(args, name)}')
     from ..nodes.bounded_end import END_TIMEOUT_S, end_within
     from ..nodes.transport import use_large_data_transport
+
     use_large_data_transport()
     import rclpy
     from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
@@ -44,6 +62,7 @@ def run(args: argparse.Namespace) -> int:
     from rich.console import Console
 
     from .latency_source import LatencySource
+
     model = MonitorModel()
     rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
     node = rclpy.create_node(f'oxygen_top_{os.getpid()}')
@@ -71,9 +90,11 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _once(model: MonitorModel, executor: Executor, console: Console, topic: str,
-          timeout_s: float) -> int:
+def _once(
+    model: MonitorModel, executor: Executor, console: Console, topic: str, timeout_s: float
+) -> int:
     from .top_view import table
+
     end_s = time.monotonic() + timeout_s
     while not len(model.history) and time.monotonic() < end_s:
         executor.spin_once(timeout_sec=0.1)
@@ -87,6 +108,7 @@ def _live(model: MonitorModel, executor: Executor, console: Console, topic: str)
     from rich.live import Live
 
     from .top_view import table
+
     with Live(table(model, topic), console=console, screen=True, auto_refresh=False) as live:
         while True:
             _take_in(executor, _REDRAW_S)
@@ -95,6 +117,7 @@ def _live(model: MonitorModel, executor: Executor, console: Console, topic: str)
 
 def _lines(model: MonitorModel, executor: Executor, period_s: float) -> None:
     from .top_view import line
+
     while True:
         _take_in(executor, period_s)
         print(line(model), flush=True)

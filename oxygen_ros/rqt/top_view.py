@@ -1,4 +1,5 @@
 """The figures of ~/latency as a table for a terminal."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -18,9 +19,19 @@ _STYLES = {Level.UNKNOWN: 'dim', Level.GOOD: '', Level.WARN: 'yellow', Level.BAD
 _FEED_STYLES = {Feed.WAITING: 'dim', Feed.LIVE: 'green', Feed.STALE: 'bold red'}
 _BLOCKS = '▁▂▃▄▅▆▇█'
 _GRAPH_WIDTH = 24
-_LINE_FIELDS = ('on_time_ratio', 'not_on_time', 'jitter_sd_ms', 'jitter_p99_ms',
-                'action_pass_p99_ms', 'action_wait_p99_ms', 'ttft_ms', 'tokens_per_s',
-                'chunks_per_s', 'kv_reduction', 'camera_age_max_ms')
+_LINE_FIELDS = (
+    'on_time_ratio',
+    'not_on_time',
+    'jitter_sd_ms',
+    'jitter_p99_ms',
+    'action_pass_p99_ms',
+    'action_wait_p99_ms',
+    'ttft_ms',
+    'tokens_per_s',
+    'chunks_per_s',
+    'kv_reduction',
+    'camera_age_max_ms',
+)
 
 
 def table(model: MonitorModel, topic: str, course: bool = True) -> Group:
@@ -30,8 +41,9 @@ def table(model: MonitorModel, topic: str, course: bool = True) -> Group:
     """
     span = model.view()
     feed = model.history.feed()
-    head = Text.assemble((topic, 'bold'), '  ', ('● ', _FEED_STYLES[feed]),
-                         (model.status(), _FEED_STYLES[feed]))
+    head = Text.assemble(
+        (topic, 'bold'), '  ', ('● ', _FEED_STYLES[feed]), (model.status(), _FEED_STYLES[feed])
+    )
     columns = Table(box=None, pad_edge=False, header_style='dim')
     columns.add_column('')
     columns.add_column('now', justify='right', min_width=10)
@@ -47,8 +59,10 @@ def table(model: MonitorModel, topic: str, course: bool = True) -> Group:
         live = feed is Feed.LIVE
         cells = [Text(figure.text(now), _STYLES[figure.level(now)] if live else 'dim')]
         if course:
-            cells += [Text(figure.text(worst), _STYLES[figure.level(worst)]),
-                      Text(graph(span, values), 'blue' if live else 'dim')]
+            cells += [
+                Text(figure.text(worst), _STYLES[figure.level(worst)]),
+                Text(graph(span, values), 'blue' if live else 'dim'),
+            ]
         columns.add_row(figure.label, *cells)
     for name, (_, ages_ms) in sorted(span.cameras.items()):
         age_ms = float(ages_ms[-1])

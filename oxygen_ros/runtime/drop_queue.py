@@ -1,4 +1,5 @@
 """A bounded queue that never blocks its producers: when it is full, the least important goes."""
+
 from __future__ import annotations
 
 from collections import Counter, deque
@@ -23,7 +24,8 @@ class DropQueue(Generic[Item]):
         self.max_items = max_items
         self._lock = threading.Lock()
         self._waiting: list[deque[tuple[int, str, Item]]] = [
-            deque() for _ in range(num_priorities)]
+            deque() for _ in range(num_priorities)
+        ]
         self._num_waiting = 0
         self._num_put = 0
         self.num_accepted = 0  # since the start, without those that were dropped later
@@ -57,8 +59,9 @@ class DropQueue(Generic[Item]):
         taken: list[Item] = []
         with self._lock:
             while self._num_waiting and len(taken) < max_items:
-                oldest = min((items for items in self._waiting if items),
-                             key=lambda items: items[0][0])
+                oldest = min(
+                    (items for items in self._waiting if items), key=lambda items: items[0][0]
+                )
                 taken.append(oldest.popleft()[2])
                 self._num_waiting -= 1
         return taken

@@ -1,4 +1,5 @@
 """The one thread that owns the engine, its inbox and its faults."""
+
 from __future__ import annotations
 
 from collections import deque

@@ -1,4 +1,5 @@
 """Where the memory writer writes to: the store and the audit log, each with its own trouble."""
+
 from __future__ import annotations
 
 from collections import Counter
@@ -67,8 +68,9 @@ class StoreTarget:
 class AuditTarget:
     """The audit log as a target; says in the log what is missing from it."""
 
-    def __init__(self, log: AuditLog, dropped: Callable[[], Counter[str]],
-                 told: Counter[str]) -> None:
+    def __init__(
+        self, log: AuditLog, dropped: Callable[[], Counter[str]], told: Counter[str]
+    ) -> None:
         self.log = log
         self._dropped = dropped
         self._told = told
@@ -77,8 +79,15 @@ class AuditTarget:
         """Append records, after one that counts those dropped since the last time."""
         dropped = self._dropped()
         missing = dropped - self._told
-        gap = [AuditRecord('gap', items[0].stamp_ns, {'dropped': dict(missing)},
-                           context=items[0].context)] if missing else []
+        gap = (
+            [
+                AuditRecord(
+                    'gap', items[0].stamp_ns, {'dropped': dict(missing)}, context=items[0].context
+                )
+            ]
+            if missing
+            else []
+        )
         self.log.append([*gap, *items])
         self._told.update(missing)
 
@@ -98,8 +107,13 @@ class Sink(Generic[Item]):
     :param open_target: opens or opens again what is written to.
     """
 
-    def __init__(self, queue: DropQueue[Item], open_target: Callable[[], Target[Item]],
-                 steady_s: Callable[[], float], retry_s: tuple[float, float]) -> None:
+    def __init__(
+        self,
+        queue: DropQueue[Item],
+        open_target: Callable[[], Target[Item]],
+        steady_s: Callable[[], float],
+        retry_s: tuple[float, float],
+    ) -> None:
         self.queue = queue
         self._open_target = open_target
         self._target: Target[Item] | None = None
@@ -167,8 +181,9 @@ class Sink(Generic[Item]):
     def _fail(self, fault: str) -> None:
         self._fault = fault
         self._num_failures += 1
-        delay_s = min(self._first_retry_s * 2 ** min(self._num_failures - 1, 16),
-                      self._last_retry_s)
+        delay_s = min(
+            self._first_retry_s * 2 ** min(self._num_failures - 1, 16), self._last_retry_s
+        )
         self._due_s = self._steady_s() + delay_s
         if self._num_failures % REOPEN_AFTER == 0:
             self.close()
@@ -184,8 +199,15 @@ class Sink(Generic[Item]):
 
     def status(self) -> SinkStatus:
         """Return how writing goes; any thread may ask."""
-        return SinkStatus(not self._fault, self._fault, self.num_waiting, self._num_written,
-                          self._num_rejected, self._rejection, dict(self.queue.dropped()))
+        return SinkStatus(
+            not self._fault,
+            self._fault,
+            self.num_waiting,
+            self._num_written,
+            self._num_rejected,
+            self._rejection,
+            dict(self.queue.dropped()),
+        )
 
 
 def note_priority(note: Note) -> int:
@@ -205,5 +227,3 @@ def note_kind(note: Note) -> str:
 def record_priority(record: AuditRecord) -> int:
     """Chunks go first when room is short, then scenes, then words, then what was decided."""
     return {'chunk': 0, 'scene': 1, 'utterance': 2}.get(record.kind, 3)
-
-

@@ -1,4 +1,5 @@
 """The thread that writes memory and accounts to disk, so that no other thread waits for one."""
+
 from __future__ import annotations
 
 from collections import Counter
@@ -59,9 +60,15 @@ class MemoryWriter:
     :param retry_s: the first and the longest wait after a failure.
     """
 
-    def __init__(self, open_store: Callable[[int | None], EpisodicStore] | None,
-                 open_audit: Callable[[], AuditLog] | None, *, max_notes: int = 2_048,
-                 max_records: int = 8_192, retry_s: tuple[float, float] = (0.25, 5.0)) -> None:
+    def __init__(
+        self,
+        open_store: Callable[[int | None], EpisodicStore] | None,
+        open_audit: Callable[[], AuditLog] | None,
+        *,
+        max_notes: int = 2_048,
+        max_records: int = 8_192,
+        retry_s: tuple[float, float] = (0.25, 5.0),
+    ) -> None:
         self._open_store = open_store
         self._open_audit = open_audit
         self._run: int | None = None
@@ -71,7 +78,8 @@ class MemoryWriter:
         self._records: DropQueue[AuditRecord] = DropQueue(max_records, NUM_PRIORITIES)
         self._store_sink = Sink[Note](self._notes, self._store_target, time.monotonic, retry_s)
         self._audit_sink = Sink[AuditRecord](
-            self._records, self._audit_target, time.monotonic, retry_s)
+            self._records, self._audit_target, time.monotonic, retry_s
+        )
         self._sinks: list[Sink[Note] | Sink[AuditRecord]] = []
         if open_audit is not None:
             self._sinks.append(self._audit_sink)
@@ -113,10 +121,12 @@ class MemoryWriter:
         """Take something to write; False where it was dropped at once or nothing is configured."""
         if isinstance(item, AuditRecord):
             taken = self._open_audit is not None and self._records.put(
-                item, record_priority(item), item.kind)
+                item, record_priority(item), item.kind
+            )
         else:
             taken = self._open_store is not None and self._notes.put(
-                item, note_priority(item), note_kind(item))
+                item, note_priority(item), note_kind(item)
+            )
         if max(len(self._notes), len(self._records)) >= BATCH:
             self._hurry.set()
         self._wake.set()
@@ -137,11 +147,15 @@ class MemoryWriter:
         log = self._log
         return WriterStatus(
             self._store_sink.status() if self._open_store else None,
-            self._audit_sink.status() if self._open_audit else None, log.head if log else None)
+            self._audit_sink.status() if self._open_audit else None,
+            log.head if log else None,
+        )
 
     def _work(self) -> None:
-        while not self._stopping or (any(sink.num_waiting for sink in self._sinks)
-                                     and time.monotonic() < self._drain_until_s):
+        while not self._stopping or (
+            any(sink.num_waiting for sink in self._sinks)
+            and time.monotonic() < self._drain_until_s
+        ):
             self._wake.clear()
             busy = False
             for sink in self._sinks:

@@ -1,4 +1,5 @@
 """All that runs on the robot except ROS: engine thread, tick, chunk buffer, sensors."""
+
 from __future__ import annotations
 
 from collections import deque
@@ -68,10 +69,14 @@ class Runtime:
         once.
     """
 
-    def __init__(self, config: RuntimeConfig, model: VLAModel,
-                 on_target: Callable[[Decision, int], None],
-                 on_outbox: Callable[[], None] = lambda: None,
-                 cost_model: CostModel | None = None) -> None:
+    def __init__(
+        self,
+        config: RuntimeConfig,
+        model: VLAModel,
+        on_target: Callable[[Decision, int], None],
+        on_outbox: Callable[[], None] = lambda: None,
+        cost_model: CostModel | None = None,
+    ) -> None:
         self.config = config
         self.model = model
         self.faults: deque[str] = deque(maxlen=16)  # tracebacks, newest last
@@ -81,15 +86,24 @@ class Runtime:
         self._request_ids = itertools.count(1)
         self.sensors = SensorHub(config.sensors)
         self.loop = TickLoop(
-            TickLoopConfig(config.tick, config.limits, config.blend_s, config.realtime), on_target,
-            self.sensors.newest_state)
+            TickLoopConfig(config.tick, config.limits, config.blend_s, config.realtime),
+            on_target,
+            self.sensors.newest_state,
+        )
         self.buffer = self.loop.buffer
         self.arming = self.loop.arming
         self.tick = self.loop.tick
         cost_model = OnlineCostModel() if cost_model is None else cost_model
         self.cost_model = cost_model
-        self.engine = Engine(model, config.engine, work_clock(model.device), cost_model,
-                             self.sensors, self._emit, lambda: self._engine_thread.poll())
+        self.engine = Engine(
+            model,
+            config.engine,
+            work_clock(model.device),
+            cost_model,
+            self.sensors,
+            self._emit,
+            lambda: self._engine_thread.poll(),
+        )
         self._engine_thread = EngineThread(self.engine, self._on_fault)
         self.sensors.wake = self._engine_thread.wake
         self.warm_up_s = warm_up(self.engine, config.sensors.cameras, model.spec.action_dim)
@@ -170,16 +184,23 @@ class Runtime:
 
     # Requests, from any thread.
 
-    def submit_text(self, task: TaskType, prompt: str, sampling: SamplingParams,
-                    constraint: TokenConstraint | None = None) -> int:
+    def submit_text(
+        self,
+        task: TaskType,
+        prompt: str,
+        sampling: SamplingParams,
+        constraint: TokenConstraint | None = None,
+    ) -> int:
         """Post a text request; return its id. It ends in exactly one TextResult."""
         request_id = next(self._request_ids)
         self._engine_thread.post(
-            lambda engine: engine.submit_text(request_id, task, prompt, sampling, constraint))
+            lambda engine: engine.submit_text(request_id, task, prompt, sampling, constraint)
+        )
         return request_id
 
-    def cancel_text(self, request_id: int, reason: FinishReason = FinishReason.CANCELLED,
-                    message: str = '') -> None:
+    def cancel_text(
+        self, request_id: int, reason: FinishReason = FinishReason.CANCELLED, message: str = ''
+    ) -> None:
         """Post the end of a text request; nothing happens if it has ended."""
         self._engine_thread.post(lambda engine: _end(engine, request_id, reason, message))
 

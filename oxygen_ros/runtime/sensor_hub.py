@@ -1,4 +1,5 @@
 """Newest-wins slots for cameras and the robot's state, and observations made of them on demand."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -29,13 +30,18 @@ class SensorConfig:
         unknown = set(self.optional_cameras) - set(self.cameras)
         if unknown:
             raise ValueError(
-                f'optional_cameras: expected names from cameras, got {sorted(unknown)}')
+                f'optional_cameras: expected names from cameras, got {sorted(unknown)}'
+            )
         if len(self.camera_max_age_s) not in (1, len(self.cameras)):
-            raise ValueError(f'camera_max_age_s: expected 1 or {len(self.cameras)} values, one '
-                             f'for each of the cameras, got {len(self.camera_max_age_s)}')
-        for name, values in (('camera_max_age_s', self.camera_max_age_s),
-                             ('state_max_age_s', (self.state_max_age_s,)),
-                             ('max_skew_s', (self.max_skew_s,))):
+            raise ValueError(
+                f'camera_max_age_s: expected 1 or {len(self.cameras)} values, one '
+                f'for each of the cameras, got {len(self.camera_max_age_s)}'
+            )
+        for name, values in (
+            ('camera_max_age_s', self.camera_max_age_s),
+            ('state_max_age_s', (self.state_max_age_s,)),
+            ('max_skew_s', (self.max_skew_s,)),
+        ):
             for value in values:
                 if not value > 0.0:
                     raise ValueError(f'{name}: expected above 0, got {value}')
@@ -72,8 +78,9 @@ class SensorHub:
         self._used: dict[str, tuple[str, int] | None] = dict.fromkeys(config.cameras, None)
         self._first_new_ns: int | None = None
         self._num_observations = 0
-        self._max_age_ns = {camera: round(config.max_age_s(camera) * 1e9)
-                            for camera in config.cameras}
+        self._max_age_ns = {
+            camera: round(config.max_age_s(camera) * 1e9) for camera in config.cameras
+        }
         self._state_max_age_ns = round(config.state_max_age_s * 1e9)
         self._wait_ns = round(config.assembly_wait_s * 1e9)
         self._max_skew_ns = round(config.max_skew_s * 1e9)
@@ -158,8 +165,13 @@ class SensorHub:
         self._first_new_ns = None
         self._num_observations += 1
         newest = max(frames, key=lambda frame: frame.steady_ns)
-        return Observation(observation_id=self._num_observations, stamp_ns=newest.stamp_ns,
-                           steady_ns=newest.steady_ns, frames=tuple(frames), state=self._state)
+        return Observation(
+            observation_id=self._num_observations,
+            stamp_ns=newest.stamp_ns,
+            steady_ns=newest.steady_ns,
+            frames=tuple(frames),
+            state=self._state,
+        )
 
     def _fresh(self, camera: str, now_ns: int) -> CameraFrame | None:
         frame = self._frames[camera]
@@ -179,5 +191,8 @@ class SensorHub:
 
     def waiting_for(self, now_ns: int) -> Sequence[str]:
         """Return the required cameras without a fresh image."""
-        return [camera for camera in self.config.cameras
-                if self.config.is_required(camera) and self._fresh(camera, now_ns) is None]
+        return [
+            camera
+            for camera in self.config.cameras
+            if self.config.is_required(camera) and self._fresh(camera, now_ns) is None
+        ]

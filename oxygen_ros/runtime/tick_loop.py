@@ -1,4 +1,5 @@
 """The tick with all that it needs: chunk buffer, arming, decision, thread, real-time settings."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -39,11 +40,19 @@ class TickLoop:
     :param newest_state: returns the newest measured joints, however old.
     """
 
-    def __init__(self, config: TickLoopConfig, on_target: Callable[[Decision, int], None],
-                 newest_state: Callable[[], RobotState | None]) -> None:
+    def __init__(
+        self,
+        config: TickLoopConfig,
+        on_target: Callable[[Decision, int], None],
+        newest_state: Callable[[], RobotState | None],
+    ) -> None:
         self.realtime_report = RealtimeReport()
-        self.buffer = ChunkBuffer(config.tick.num_joints, config.tick.period_ns,
-                                  round(config.blend_s * 1e9), deltas=config.tick.deltas)
+        self.buffer = ChunkBuffer(
+            config.tick.num_joints,
+            config.tick.period_ns,
+            round(config.blend_s * 1e9),
+            deltas=config.tick.deltas,
+        )
         self.arming = Arming()
         self.tick = ControlTick(config.tick, config.limits, self.buffer, self.arming)
         self._period_ns = config.tick.period_ns
@@ -79,11 +88,16 @@ class TickLoop:
         """
         ahead_ns = self.tick.config.decide_ahead_ns
         self._thread = TickThread(
-            self._period_ns * 1e-9, self.send, ahead=self.decide if ahead_ns else None,
-            ahead_ns=ahead_ns, realtime=self._realtime)
+            self._period_ns * 1e-9,
+            self.send,
+            ahead=self.decide if ahead_ns else None,
+            ahead_ns=ahead_ns,
+            realtime=self._realtime,
+        )
         self._thread.start(first_ns)
         self.realtime_report = RealtimeReport(
-            (*self.realtime_report.items, *self._thread.realtime_report.items))
+            (*self.realtime_report.items, *self._thread.realtime_report.items)
+        )
 
     def decide(self, deadline_ns: int, tick: int) -> None:
         """Decide one tick, to be given out by `send`; a tick that fails holds."""
@@ -119,7 +133,8 @@ class TickLoop:
         thread.stop()
         self._withdraw()
         self._on_target(
-            self.tick.hold(thread.num_ticks + thread.num_overruns, time.monotonic_ns(), reason), 0)
+            self.tick.hold(thread.num_ticks + thread.num_overruns, time.monotonic_ns(), reason), 0
+        )
 
     def release(self) -> None:
         """Take back what was applied to the whole process, once all is stopped."""

@@ -1,4 +1,5 @@
 """The tick's own thread: a callback at absolute deadlines on the steady clock."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -31,9 +32,15 @@ class TickThread:
     """
 
     def __init__(
-        self, period_s: float, callback: TickCallback, clock: Clock | None = None, *,
-        ahead: TickCallback | None = None, ahead_ns: int = 0,
-        realtime: RealtimeSettings | None = None, name: str = 'oxygen_tick',
+        self,
+        period_s: float,
+        callback: TickCallback,
+        clock: Clock | None = None,
+        *,
+        ahead: TickCallback | None = None,
+        ahead_ns: int = 0,
+        realtime: RealtimeSettings | None = None,
+        name: str = 'oxygen_tick',
         sleep_until_ns: Callable[[int], None] | None = None,
     ) -> None:
         """
@@ -53,7 +60,8 @@ class TickThread:
         if not 0.0 < period_s <= MAX_PERIOD_S:
             # A period given in nanoseconds by mistake would look like a thread that never ticks.
             raise ValueError(
-                f'period_s: expected above 0 and at most {MAX_PERIOD_S}, got {period_s}')
+                f'period_s: expected above 0 and at most {MAX_PERIOD_S}, got {period_s}'
+            )
         self.period_ns = round(period_s * NS_PER_S)
         self.name = name
         self.num_ticks = 0
@@ -92,7 +100,8 @@ class TickThread:
         self._ready.clear()
         # Not a daemon: a daemon thread is killed in the middle of a tick when the process ends.
         self._thread = threading.Thread(
-            target=self._run, args=(start_ns,), name=self.name, daemon=False)
+            target=self._run, args=(start_ns,), name=self.name, daemon=False
+        )
         self._thread.start()
         self._ready.wait()
 

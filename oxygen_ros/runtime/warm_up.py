@@ -1,4 +1,5 @@
 """Warm-up: every kind and usual size of work once before the node says it is ready."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -30,8 +31,9 @@ class _SyntheticSensors:
         self.num_observations += 1
         image = np.full((240, 320, 3), 128, dtype=np.uint8)
         # Stamps below any real one: no feature of a warm-up image is ever taken for a real one.
-        frames = tuple(CameraFrame(camera, -self.num_observations, now_ns, image)
-                       for camera in self._cameras)
+        frames = tuple(
+            CameraFrame(camera, -self.num_observations, now_ns, image) for camera in self._cameras
+        )
         return Observation(-self.num_observations, 0, now_ns, frames, self.state(now_ns))
 
     def state(self, now_ns: int) -> RobotState | None:
@@ -57,10 +59,14 @@ def warm_up(engine: Engine, cameras: Sequence[str], num_joints: int) -> float:
             for request in range(_TEXT_REQUESTS):
                 task = TaskType.SCENE_GRAPH if request == 0 else TaskType.DIALOGUE
                 # Negative ids: none of them is ever a real request's.
-                engine.submit_text(-1 - request, task, 'warm up',
-                                   SamplingParams(max_tokens=_TEXT_TOKENS))
-            while (engine.text.num_live or engine.is_building
-                   or sensors.num_observations < sensors.wanted):
+                engine.submit_text(
+                    -1 - request, task, 'warm up', SamplingParams(max_tokens=_TEXT_TOKENS)
+                )
+            while (
+                engine.text.num_live
+                or engine.is_building
+                or sensors.num_observations < sensors.wanted
+            ):
                 now_ns = time.monotonic_ns()
                 engine.run_cycle(now_ns, now_ns + 1_000_000_000)
             engine.action.align(time.monotonic_ns())

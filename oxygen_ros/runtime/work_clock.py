@@ -1,4 +1,5 @@
 """The steady clock as the engine takes it, on a CPU and on a GPU."""
+
 from __future__ import annotations
 
 import time

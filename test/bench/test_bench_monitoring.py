@@ -1,4 +1,5 @@
 """`oxygen bench monitoring` and `oxygen bench load`: their verdict, and that they run."""
+
 import json
 import os
 from pathlib import Path
@@ -25,8 +26,10 @@ def block(late_ms, num_ticks=500):
 
 
 def test_the_spread_is_that_of_the_blocks_without_and_all_watched_ticks_are_held_against_it():
-    found = judge([block(late_ms) for late_ms in (1.0, 3.0, 2.0)],
-                  [block(late_ms) for late_ms in (0.5, 2.5, 4.0)])
+    found = judge(
+        [block(late_ms) for late_ms in (1.0, 3.0, 2.0)],
+        [block(late_ms) for late_ms in (0.5, 2.5, 4.0)],
+    )
     assert found['spread_ms'] == {'smallest': 1.0, 'largest': 3.0}
     assert found['blocks']['watched'] == [0.5, 2.5, 4.0]
     assert found['blocks_above'] == 1
@@ -34,13 +37,20 @@ def test_the_spread_is_that_of_the_blocks_without_and_all_watched_ticks_are_held
     assert found['p99_ms'] == np.percentile(watched, 99.0)
 
 
-@pytest.mark.parametrize('arguments, because', [
-    (['kv', '--duration', '3'], '--duration: expected load or monitoring'),
-    (['load', '--duration', '0'], '--duration: expected load or monitoring, and a number above 0'),
-    (['monitoring', '--record', 'x'], '--record: expected load, got monitoring'),
-    (['--record', 'x'], '--record: expected load, got the suite'),
-    (['load', '--quick'], '--quick: expected the suite or monitoring, got load'),
-    (['load', '--record', '.'], '--record: expected a new folder, got .: File exists')])
+@pytest.mark.parametrize(
+    'arguments, because',
+    [
+        (['kv', '--duration', '3'], '--duration: expected load or monitoring'),
+        (
+            ['load', '--duration', '0'],
+            '--duration: expected load or monitoring, and a number above 0',
+        ),
+        (['monitoring', '--record', 'x'], '--record: expected load, got monitoring'),
+        (['--record', 'x'], '--record: expected load, got the suite'),
+        (['load', '--quick'], '--quick: expected the suite or monitoring, got load'),
+        (['load', '--record', '.'], '--record: expected a new folder, got .: File exists'),
+    ],
+)
 def test_options_of_other_measurements_are_refused_in_one_line(arguments, because, capsys):
     assert main(['bench', *arguments]) == 1
     err = capsys.readouterr().err
@@ -49,9 +59,14 @@ def test_options_of_other_measurements_are_refused_in_one_line(arguments, becaus
 
 def run(*arguments):
     environment = {**os.environ, 'ROS_DOMAIN_ID': str(1 + os.getpid() % 100)}
-    return subprocess.run([sys.executable, '-m', 'oxygen_ros.cli', 'bench', *map(str, arguments)],
-                          env=environment, timeout=240, capture_output=True, text=True,
-                          check=False)
+    return subprocess.run(
+        [sys.executable, '-m', 'oxygen_ros.cli', 'bench', *map(str, arguments)],
+        env=environment,
+        timeout=240,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 @pytest.mark.slow
@@ -70,6 +85,7 @@ def test_watched_blocks_have_reports_and_the_others_none(tmp_path):
 def test_the_recorded_run_has_the_figures_of_its_json(tmp_path):
     pytest.importorskip('matplotlib', reason='needs matplotlib (extra `report`)')
     from test_report import read_page
+
     result = run('load', '--duration', 4, '--record', tmp_path / 'run')
     assert result.returncode == 0, result.stderr
     written = json.loads((tmp_path / 'run' / 'bench.json').read_text())

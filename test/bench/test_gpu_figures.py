@@ -1,4 +1,5 @@
 """What the GPU benchmark measures is put together rightly; here on a CPU, with a small model."""
+
 from __future__ import annotations
 
 import pytest
@@ -23,9 +24,14 @@ def model() -> FlowVLA:
 def test_units_are_summed_to_stages() -> None:
     log = UnitLog(num_layers=2)
     for kind, size, duration_ns in [
-            (UnitKind.PREFILL, 50, 10), (UnitKind.DECODE, 3, 1), (UnitKind.WRITE_KV, 50, 4),
-            (UnitKind.DECODE, 3, 2), (UnitKind.HEAD, 3, 5),
-            (UnitKind.TEXT_PREFILL, 7, 100), (UnitKind.HEAD, 1, 100)]:
+        (UnitKind.PREFILL, 50, 10),
+        (UnitKind.DECODE, 3, 1),
+        (UnitKind.WRITE_KV, 50, 4),
+        (UnitKind.DECODE, 3, 2),
+        (UnitKind.HEAD, 3, 5),
+        (UnitKind.TEXT_PREFILL, 7, 100),
+        (UnitKind.HEAD, 1, 100),
+    ]:
         log.observe(UnitKey(kind, size), duration_ns)
     assert log.prefills_ns == [14]
     assert log.steps_ns == {3: [8]}
@@ -48,7 +54,8 @@ def test_a_random_model_runs_whole_and_repeats(model: FlowVLA) -> None:
 def test_a_load_reports_waits_and_rates(model: FlowVLA) -> None:
     found = loaded(model, 2.0)
     assert found['actions_per_s'] == pytest.approx(
-        found['chunks_per_s'] * model.spec.action_horizon)
+        found['chunks_per_s'] * model.spec.action_horizon
+    )
     assert found['wait']['n'] > 0.0 and found['text_tokens_per_s'] > 0.0
 
 

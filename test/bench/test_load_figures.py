@@ -1,4 +1,5 @@
 """The figures of a run under load, from what its client saw."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -15,8 +16,12 @@ MAX_AGE_MS = 400.0
 def record(ticks: list[int], duration_s: float, held: int = 0) -> LoadRecording:
     """Make a recording whose first `held` ticks are held and whose others are all right."""
     return LoadRecording(
-        duration_s, ticks, [0.1] * len(ticks), [index < held for index in range(len(ticks))],
-        [30.0] * len(ticks))
+        duration_s,
+        ticks,
+        [0.1] * len(ticks),
+        [index < held for index in range(len(ticks))],
+        [30.0] * len(ticks),
+    )
 
 
 @pytest.mark.parametrize('num_ticks', [498, 499, 500, 501])
@@ -36,8 +41,14 @@ def test_skipped_deadlines_are_not_on_time():
 def test_the_report_of_the_same_run_says_the_same():
     ticks = [tick for tick in range(3001) if tick % 500 != 250]
     recording = record(ticks, 60.0, held=11)
-    table = np.array([[tick, late_ms, age_ms, 1.0, float(held)] for tick, late_ms, age_ms, held in
-                      zip(ticks, recording.lateness_ms, recording.age_ms, recording.held)])
+    table = np.array(
+        [
+            [tick, late_ms, age_ms, 1.0, float(held)]
+            for tick, late_ms, age_ms, held in zip(
+                ticks, recording.lateness_ms, recording.age_ms, recording.held
+            )
+        ]
+    )
     ratio = on_time(table, MAX_AGE_MS).sum() / (len(table) + skipped(table))
     assert tick_figures(recording, MAX_AGE_MS)['on_time'] == ratio
 

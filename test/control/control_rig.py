@@ -1,4 +1,5 @@
 """Builders of chunks and states, and a tick on virtual time, for the tests of control."""
+
 import numpy as np
 
 from oxygen_ros.control import Arming, ChunkBuffer, ControlTick, JointLimits, TickConfig
@@ -9,17 +10,26 @@ PERIOD_NS = 20 * MS
 START_NS = 1_000_000 * MS
 
 
-def make_chunk(chunk_id, start_ns, values, *, step_ns=PERIOD_NS, epoch=0, observation_ns=None,
-               started_ns=None):
+def make_chunk(
+    chunk_id, start_ns, values, *, step_ns=PERIOD_NS, epoch=0, observation_ns=None, started_ns=None
+):
     """A chunk; values that are not an array are one joint's steps."""
     values = np.asarray(values, dtype=np.float32)
     if values.ndim == 1:
         values = values[:, None]
     started_ns = start_ns if started_ns is None else started_ns
     return ActionChunk(
-        chunk_id, epoch, values, start_ns, start_ns, step_ns,
-        start_ns if observation_ns is None else observation_ns, started_ns, started_ns + MS,
-        Provenance(100 + chunk_id, start_ns, ('front',), (start_ns,), start_ns, 'sum'))
+        chunk_id,
+        epoch,
+        values,
+        start_ns,
+        start_ns,
+        step_ns,
+        start_ns if observation_ns is None else observation_ns,
+        started_ns,
+        started_ns + MS,
+        Provenance(100 + chunk_id, start_ns, ('front',), (start_ns,), start_ns, 'sum'),
+    )
 
 
 def make_state(steady_ns, positions):
@@ -34,8 +44,7 @@ class Rig:
         num_joints = len(self.pose)
         settings = {'activation_ramp_ns': 0, 'recovery_ramp_ns': 0, **config}
         self.config = TickConfig(num_joints, **settings)
-        self.buffer = ChunkBuffer(
-            num_joints, PERIOD_NS, blend_ms * MS, deltas=self.config.deltas)
+        self.buffer = ChunkBuffer(num_joints, PERIOD_NS, blend_ms * MS, deltas=self.config.deltas)
         self.arming = Arming()
         if armed:
             self.arming.enable()

@@ -1,4 +1,5 @@
 """What the numbers of a chunk mean: positions, changes or speeds, and what is refused."""
+
 from control_rig import make_chunk, MS, PERIOD_NS, Rig, START_NS
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,17 +27,27 @@ def test_each_space_is_sent_as_positions_or_as_velocities():
     assert parse_action_spaces(['joint_velocity'], 2) == (velocity, ())
 
 
-@pytest.mark.parametrize(('names', 'message'), [
-    (['joint_delta'] * 3, 'expected 1 or 2 values, one for each of the joints, got 3'),
-    (['joint_delta', 'joint_velocity'], 'expected joint_velocity for all joints or for none')])
+@pytest.mark.parametrize(
+    ('names', 'message'),
+    [
+        (['joint_delta'] * 3, 'expected 1 or 2 values, one for each of the joints, got 3'),
+        (['joint_delta', 'joint_velocity'], 'expected joint_velocity for all joints or for none'),
+    ],
+)
 def test_spaces_that_do_not_go_together_are_named(names, message):
     with pytest.raises(ValueError, match=message):
         parse_action_spaces(names, 2)
 
 
-@pytest.mark.parametrize(('name', 'reason'), [
-    ('joint_effort', 'zero effort drops it'), ('end_effector_pose', "the arm's kinematics"),
-    ('end_effector_twist', "the arm's kinematics"), ('torque', 'got torque')])
+@pytest.mark.parametrize(
+    ('name', 'reason'),
+    [
+        ('joint_effort', 'zero effort drops it'),
+        ('end_effector_pose', "the arm's kinematics"),
+        ('end_effector_twist', "the arm's kinematics"),
+        ('torque', 'got torque'),
+    ],
+)
 def test_spaces_in_which_joints_cannot_be_kept_safe_are_refused(name, reason):
     with pytest.raises(ValueError, match='action space: expected joint_position') as caught:
         parse_action_spaces([name], 3)
@@ -47,7 +58,10 @@ def test_changes_add_up_from_the_measured_joints():
     rig = Rig((0.5, -1.0), deltas=(True, True))
     rig.add([[0.01, 0.0], [0.02, -0.1], [0.03, 0.1]])
     assert values(rig, 3) == [
-        pytest.approx([0.51, -1.0]), pytest.approx([0.53, -1.1]), pytest.approx([0.56, -1.0])]
+        pytest.approx([0.51, -1.0]),
+        pytest.approx([0.53, -1.1]),
+        pytest.approx([0.56, -1.0]),
+    ]
     target = rig.step().target
     assert target.hold_reason == hold_reasons.CHUNK_EXHAUSTED
     assert target.values == pytest.approx([0.56, -1.0])
@@ -96,8 +110,11 @@ def test_a_skipped_tick_loses_its_change():
     assert rig.step(skip=1).target.values == pytest.approx([0.5])
 
 
-@given(offset_ns=st.integers(-40 * MS, 40 * MS), step_ms=st.integers(5, 70),
-       changes=st.lists(st.floats(-1.0, 1.0, width=32), min_size=1, max_size=8))
+@given(
+    offset_ns=st.integers(-40 * MS, 40 * MS),
+    step_ms=st.integers(5, 70),
+    changes=st.lists(st.floats(-1.0, 1.0, width=32), min_size=1, max_size=8),
+)
 def test_the_ticks_add_up_to_all_that_a_chunk_says(offset_ns, step_ms, changes):
     buffer = ChunkBuffer(1, PERIOD_NS, deltas=(True,))
     start_ns = START_NS + 200 * MS + offset_ns
@@ -137,9 +154,10 @@ def test_a_position_rests_at_its_first_step_before_the_chunk_begins():
     assert values(rig, 4) == [[0.5, 0.25], [0.5, 0.25], [0.625, 0.25], [0.75, 0.25]]
 
 
-@pytest.mark.parametrize(('changes', 'reason'), [
-    ([0.0, np.nan], hold_reasons.REFUSED_NONFINITE),
-    ([[0.0, 0.0]], hold_reasons.REFUSED_LENGTH)])
+@pytest.mark.parametrize(
+    ('changes', 'reason'),
+    [([0.0, np.nan], hold_reasons.REFUSED_NONFINITE), ([[0.0, 0.0]], hold_reasons.REFUSED_LENGTH)],
+)
 def test_broken_changes_hold(changes, reason):
     rig = Rig(deltas=(True,))
     rig.add(changes)
@@ -159,7 +177,6 @@ def test_until_the_limits_are_known_the_joints_are_held_where_they_are():
     rig = Rig((0.3,), awaits_limits=True)
     rig.add([1.0] * 9)
     target = rig.step().target
-    assert (target.hold_reason, target.values) == (
-        hold_reasons.NO_LIMITS, pytest.approx([0.3]))
+    assert (target.hold_reason, target.values) == (hold_reasons.NO_LIMITS, pytest.approx([0.3]))
     rig.tick.reconfigure(TickConfig(1, activation_ramp_ns=0), rig.limits)
     assert rig.step().target.values == pytest.approx([1.0])

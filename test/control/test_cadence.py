@@ -1,4 +1,5 @@
 """Deadlines on a virtual clock: exact, never drifting, never bursting."""
+
 from itertools import pairwise
 
 from control_rig import MS, PERIOD_NS, START_NS

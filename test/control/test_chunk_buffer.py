@@ -1,4 +1,5 @@
 """The chunk buffer: interpolation, seams, epochs and what is dropped."""
+
 from control_rig import make_chunk, MS, PERIOD_NS, START_NS
 from hypothesis import given
 from hypothesis import strategies as st
@@ -64,7 +65,7 @@ def test_the_seam_moves_the_weight_from_the_old_chunk_to_the_new_one():
     value_at(buffer, 0)
     buffer.add(make_chunk(2, START_NS, np.ones(50), started_ns=START_NS + 180 * MS))
     samples = [buffer.sample(START_NS + ms * MS) for ms in range(200, 320, 20)]
-    assert [sample.values[0] for sample in samples] == pytest.approx([.2, .4, .6, .8, 1, 1])
+    assert [sample.values[0] for sample in samples] == pytest.approx([0.2, 0.4, 0.6, 0.8, 1, 1])
     assert samples[0].chunk_ids == (2, 1)
     assert samples[0].observation_ids == (102, 101)
     assert samples[0].weights == pytest.approx((0.2, 0.8))
@@ -85,7 +86,7 @@ def test_a_chunk_from_the_future_is_fully_played_from_its_step_0():
     value_at(buffer, 0)
     buffer.add(make_chunk(2, START_NS + 340 * MS, np.ones(50)))
     values = [value_at(buffer, ms) for ms in range(200, 380, 20)]
-    assert values == pytest.approx([0, 0, 0, .2, .4, .6, .8, 1, 1])
+    assert values == pytest.approx([0, 0, 0, 0.2, 0.4, 0.6, 0.8, 1, 1])
 
 
 def test_a_chunk_too_far_in_the_future_is_refused():
@@ -164,13 +165,16 @@ def test_of_several_chunks_in_one_tick_the_newest_is_played():
     assert buffer.counts.superseded == 7
 
 
-@pytest.mark.parametrize('values, fault', [
-    (np.array([[1.0], [np.nan]]), hold_reasons.REFUSED_NONFINITE),
-    (np.array([[1.0], [np.inf]]), hold_reasons.REFUSED_NONFINITE),
-    (np.zeros((3, 2)), hold_reasons.REFUSED_LENGTH),
-    (np.zeros((0, 1)), hold_reasons.REFUSED_LENGTH),
-    (np.zeros((2, 1, 1)), hold_reasons.REFUSED_LENGTH),
-])
+@pytest.mark.parametrize(
+    'values, fault',
+    [
+        (np.array([[1.0], [np.nan]]), hold_reasons.REFUSED_NONFINITE),
+        (np.array([[1.0], [np.inf]]), hold_reasons.REFUSED_NONFINITE),
+        (np.zeros((3, 2)), hold_reasons.REFUSED_LENGTH),
+        (np.zeros((0, 1)), hold_reasons.REFUSED_LENGTH),
+        (np.zeros((2, 1, 1)), hold_reasons.REFUSED_LENGTH),
+    ],
+)
 def test_a_broken_chunk_is_reported_as_a_fault_and_forgotten_with_the_next(values, fault):
     buffer = filled(np.zeros(50))
     value_at(buffer, 0)
@@ -195,8 +199,10 @@ def test_values_are_copied_so_that_the_engine_may_reuse_its_memory():
     assert value_at(buffer, 0) == 1.0
 
 
-@given(gaps=st.lists(st.integers(0, 12), min_size=1, max_size=30),
-       blend_ms=st.sampled_from([0, 20, 100, 500]))
+@given(
+    gaps=st.lists(st.integers(0, 12), min_size=1, max_size=30),
+    blend_ms=st.sampled_from([0, 20, 100, 500]),
+)
 def test_weights_sum_to_1_and_few_chunks_are_mixed(gaps, blend_ms):
     buffer = ChunkBuffer(1, PERIOD_NS, blend_ms * MS)
     tick = 0

@@ -1,4 +1,5 @@
 """One tick's decision: a fresh target and what it names, and every reason to hold."""
+
 from pathlib import Path
 
 from control_rig import make_state, MS, PERIOD_NS, Rig
@@ -96,10 +97,13 @@ def test_a_robot_without_joint_states_may_be_declared():
     assert (decision.target.values.tolist(), decision.armed) == ([3.0], True)
 
 
-@pytest.mark.parametrize('values, reason', [
-    (np.full((16, 1), np.nan), hold_reasons.REFUSED_NONFINITE),
-    (np.zeros((16, 3)), hold_reasons.REFUSED_LENGTH),
-])
+@pytest.mark.parametrize(
+    'values, reason',
+    [
+        (np.full((16, 1), np.nan), hold_reasons.REFUSED_NONFINITE),
+        (np.zeros((16, 3)), hold_reasons.REFUSED_LENGTH),
+    ],
+)
 def test_a_broken_chunk_holds_and_the_next_good_one_goes_on(values, reason):
     rig = Rig()
     rig.add(np.ones(16))
@@ -129,18 +133,24 @@ def test_joints_that_do_not_follow_hold_the_arm_and_it_goes_on_when_they_do():
 
 
 def test_every_hold_reason_is_described():
-    names = {value for name, value in vars(hold_reasons).items()
-             if name.isupper() and isinstance(value, str)}
+    names = {
+        value
+        for name, value in vars(hold_reasons).items()
+        if name.isupper() and isinstance(value, str)
+    }
     assert names == set(hold_reasons.DESCRIPTIONS)
     page = (Path(__file__).parents[2] / 'doc' / 'control.md').read_text(encoding='utf-8')
     assert [name for name in sorted(names) if f'`{name}`' not in page] == []
 
 
-@pytest.mark.parametrize('settings, message', [
-    ({'num_joints': 0}, 'num_joints: expected at least 1, got 0'),
-    ({'num_joints': 1, 'period_ns': 0}, 'period_ns: expected at least 1, got 0'),
-    ({'num_joints': 1, 'mode': 'effort'}, "mode: expected position or velocity, got 'effort'"),
-])
+@pytest.mark.parametrize(
+    'settings, message',
+    [
+        ({'num_joints': 0}, 'num_joints: expected at least 1, got 0'),
+        ({'num_joints': 1, 'period_ns': 0}, 'period_ns: expected at least 1, got 0'),
+        ({'num_joints': 1, 'mode': 'effort'}, "mode: expected position or velocity, got 'effort'"),
+    ],
+)
 def test_settings_out_of_range_are_named(settings, message):
     with pytest.raises(ValueError, match=message):
         TickConfig(**settings)

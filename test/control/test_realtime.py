@@ -1,4 +1,5 @@
 """Real-time settings are in force, or refused with the way to permit them; they never raise."""
+
 import gc
 import os
 import sys
@@ -28,8 +29,7 @@ def process_settings():
 def applied(apply=apply_to_process, **settings):
     """Apply in a thread of its own, so that scheduler and cores of this one stay."""
     reports = []
-    thread = threading.Thread(
-        target=lambda: reports.append(apply(RealtimeSettings(**settings))))
+    thread = threading.Thread(target=lambda: reports.append(apply(RealtimeSettings(**settings))))
     thread.start()
     thread.join()
     return reports[0]
@@ -41,8 +41,7 @@ def refuse(*_):
 
 def test_by_default_the_interpreter_switches_quickly_and_the_collector_is_frozen():
     report = applied()
-    assert [item.name for item in report.items] == [
-        'switch_interval_s', 'keep_heap', 'freeze_gc']
+    assert [item.name for item in report.items] == ['switch_interval_s', 'keep_heap', 'freeze_gc']
     assert not report.refused
     assert sys.getswitchinterval() == pytest.approx(0.0005)
     assert gc.get_freeze_count() > 0
@@ -149,14 +148,19 @@ def test_the_collector_can_be_turned_off():
     assert not gc.isenabled()
 
 
-@pytest.mark.parametrize('settings, message', [
-    ({'switch_interval_s': 0.0}, 'switch_interval_s: expected above 0'),
-    ({'fifo_priority': 100}, 'fifo_priority: expected 0 to 99, got 100'),
-    ({'process_priority': 20, 'fifo_priority': 20},
-     r'process_priority: expected 0, or below fifo_priority \(20\), got 20'),
-    ({'process_priority': 1}, 'process_priority: expected 0, or below fifo_priority'),
-    ({'cpus': (-1,)}, 'cpus: expected numbers of cores'),
-])
+@pytest.mark.parametrize(
+    'settings, message',
+    [
+        ({'switch_interval_s': 0.0}, 'switch_interval_s: expected above 0'),
+        ({'fifo_priority': 100}, 'fifo_priority: expected 0 to 99, got 100'),
+        (
+            {'process_priority': 20, 'fifo_priority': 20},
+            r'process_priority: expected 0, or below fifo_priority \(20\), got 20',
+        ),
+        ({'process_priority': 1}, 'process_priority: expected 0, or below fifo_priority'),
+        ({'cpus': (-1,)}, 'cpus: expected numbers of cores'),
+    ],
+)
 def test_settings_out_of_range_are_named(settings, message):
     with pytest.raises(ValueError, match=message):
         RealtimeSettings(**settings)

@@ -1,4 +1,5 @@
 """Limits from a URDF: what is read, what is refused, and that it cannot grow in memory."""
+
 import math
 
 from hypothesis import given
@@ -34,21 +35,32 @@ def test_limits_come_in_the_order_of_the_joints():
     assert limits.max_step.tolist() == [math.inf] * 4
 
 
-@pytest.mark.parametrize(('text', 'message'), [
-    (with_limit('<limit lower="0" upper="1" velocity="0"/>'),
-     'joint a: expected a velocity above 0, got 0'),
-    (with_limit('<limit lower="1" upper="0"/>'), 'expected a lower limit below the upper one'),
-    (with_limit('<limit velocity="1"/>'), 'expected a lower limit below the upper one, got 0 and'),
-    (with_limit('<limit lower="low" upper="1"/>'), "expected a number as lower, got 'low'"),
-    (with_limit('<limit lower="nan" upper="1"/>'), "expected a number as lower, got 'nan'"),
-    (with_limit(''), 'joint a: expected a limit, got none'),
-    (with_limit('', 'fixed'), 'expected one that is revolute, prismatic, continuous, got fixed'),
-    ('<robot/>', 'expected a joint a, got none'),
-    ('', 'expected a URDF, got: no element found'),
-    ('<robot><joint', 'expected a URDF, got: '),
-    ('package://arm/arm.urdf', 'expected a URDF, got: '),
-    ('<!DOCTYPE r [<!ENTITY a "&b;&b;">]><robot>&a;</robot>', 'got one with a document type'),
-])
+@pytest.mark.parametrize(
+    ('text', 'message'),
+    [
+        (
+            with_limit('<limit lower="0" upper="1" velocity="0"/>'),
+            'joint a: expected a velocity above 0, got 0',
+        ),
+        (with_limit('<limit lower="1" upper="0"/>'), 'expected a lower limit below the upper one'),
+        (
+            with_limit('<limit velocity="1"/>'),
+            'expected a lower limit below the upper one, got 0 and',
+        ),
+        (with_limit('<limit lower="low" upper="1"/>'), "expected a number as lower, got 'low'"),
+        (with_limit('<limit lower="nan" upper="1"/>'), "expected a number as lower, got 'nan'"),
+        (with_limit(''), 'joint a: expected a limit, got none'),
+        (
+            with_limit('', 'fixed'),
+            'expected one that is revolute, prismatic, continuous, got fixed',
+        ),
+        ('<robot/>', 'expected a joint a, got none'),
+        ('', 'expected a URDF, got: no element found'),
+        ('<robot><joint', 'expected a URDF, got: '),
+        ('package://arm/arm.urdf', 'expected a URDF, got: '),
+        ('<!DOCTYPE r [<!ENTITY a "&b;&b;">]><robot>&a;</robot>', 'got one with a document type'),
+    ],
+)
 def test_a_description_that_cannot_be_used_is_named(text, message):
     with pytest.raises(ValueError, match='robot_description: ') as caught:
         limits_of_description(text, ['a'])

@@ -1,4 +1,5 @@
 """Whatever the chunks do, no step between consecutive targets exceeds the per-joint limit."""
+
 from control_rig import make_chunk, make_state, MS, PERIOD_NS, START_NS
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,13 +21,31 @@ MAX_STEP = np.array([0.05, 0.5, 0.01])
 # The last joint's step is bounded by its speed where targets are positions.
 LIMITS = {
     ActuationMode.POSITION: {'max_step': [0.05, 0.5, np.inf], 'max_velocity': [9.0, np.inf, 0.5]},
-    ActuationMode.VELOCITY: {'max_step': MAX_STEP}}
+    ActuationMode.VELOCITY: {'max_step': MAX_STEP},
+}
 
 EVENTS = st.dictionaries(
     st.integers(0, NUM_TICKS - 1),
-    st.sampled_from(['reset', 'engine', 'stop', 'hold', 'takeover', 'disarm', 'enable', 'nan',
-                     'length', 'restart', 'switch', 'blind', 'nan_state', 'stall']),
-    max_size=16)
+    st.sampled_from(
+        [
+            'reset',
+            'engine',
+            'stop',
+            'hold',
+            'takeover',
+            'disarm',
+            'enable',
+            'nan',
+            'length',
+            'restart',
+            'switch',
+            'blind',
+            'nan_state',
+            'stall',
+        ]
+    ),
+    max_size=16,
+)
 
 
 class Flight:
@@ -42,10 +61,16 @@ class Flight:
         self.arming = Arming()
         self.arming.enable()
         self.config = TickConfig(
-            NUM_JOINTS, mode, activation_ramp_ns=ramp_ms * MS, recovery_ramp_ns=blend_ms * MS,
-            max_observation_age_ns=900 * MS, deltas=deltas)
+            NUM_JOINTS,
+            mode,
+            activation_ramp_ns=ramp_ms * MS,
+            recovery_ramp_ns=blend_ms * MS,
+            max_observation_age_ns=900 * MS,
+            deltas=deltas,
+        )
         self.limits = JointLimits.create(
-            NUM_JOINTS, min_position=-3.0, max_position=3.0, **LIMITS[mode])
+            NUM_JOINTS, min_position=-3.0, max_position=3.0, **LIMITS[mode]
+        )
         self.tick = ControlTick(self.config, self.limits, self.buffer, self.arming)
         self.on_the_way = []
         self.next_chunk_id = 1
@@ -57,8 +82,13 @@ class Flight:
         values = self.rng.normal(0.0, 3.0, shape)
         if fault == 'nan':
             values[self.rng.integers(len(values)), 0] = np.nan
-        chunk = make_chunk(self.next_chunk_id, now_ns, values, epoch=self.buffer.epoch,
-                           step_ns=int(self.rng.integers(5, 60)) * MS)
+        chunk = make_chunk(
+            self.next_chunk_id,
+            now_ns,
+            values,
+            epoch=self.buffer.epoch,
+            step_ns=int(self.rng.integers(5, 60)) * MS,
+        )
         self.next_chunk_id += 1
         if self.rng.random() >= self.loss:
             self.on_the_way.append((now_ns + int(self.rng.integers(*self.delay_ms)) * MS, chunk))
@@ -87,7 +117,9 @@ class Flight:
         elif event == 'blind':
             self.blind_until_ns = now_ns + 300 * MS
         return int(self.rng.integers(1, 30)) if event == 'stall' else 0, event in (
-            'restart', 'switch')
+            'restart',
+            'switch',
+        )
 
     def state(self, now_ns, event):
         """Return what the tick is given, and the pose in it if it is of use."""
@@ -116,18 +148,25 @@ class Flight:
             generation = view.generation
             number += 1
             if decision.armed:
-                speed = decision.target.values if self.mode is ActuationMode.VELOCITY else (
-                    0.8 * (decision.target.values - self.pose) / 0.02)
+                speed = (
+                    decision.target.values
+                    if self.mode is ActuationMode.VELOCITY
+                    else (0.8 * (decision.target.values - self.pose) / 0.02)
+                )
                 self.pose = self.pose + speed * 0.02
             elif view.state == 'takeover':
                 self.pose = self.pose + self.rng.normal(0.0, 0.1, NUM_JOINTS)
 
 
 FLIGHTS = {
-    'seed': st.integers(0, 2**32 - 1), 'pose': st.tuples(*[st.floats(-4.0, 4.0)] * NUM_JOINTS),
+    'seed': st.integers(0, 2**32 - 1),
+    'pose': st.tuples(*[st.floats(-4.0, 4.0)] * NUM_JOINTS),
     'delay_ms': st.sampled_from([(20, 21), (20, 100), (80, 200), (20, 701), (600, 701)]),
-    'loss': st.sampled_from([0.0, 0.3, 0.9]), 'blend_ms': st.sampled_from([0, 100, 300]),
-    'ramp_ms': st.sampled_from([0, 500]), 'events': EVENTS}
+    'loss': st.sampled_from([0.0, 0.3, 0.9]),
+    'blend_ms': st.sampled_from([0, 100, 300]),
+    'ramp_ms': st.sampled_from([0, 500]),
+    'events': EVENTS,
+}
 
 
 def check_provenance(target):
@@ -184,8 +223,7 @@ def test_velocities_change_within_the_step_limit_and_every_hold_is_zero(events, 
 
 
 @settings(max_examples=30, deadline=None)
-@given(seed=st.integers(0, 2**32 - 1),
-       pose=st.tuples(*[st.floats(-3.0, 3.0)] * NUM_JOINTS))
+@given(seed=st.integers(0, 2**32 - 1), pose=st.tuples(*[st.floats(-3.0, 3.0)] * NUM_JOINTS))
 def test_from_any_pose_the_first_target_is_the_measured_one(seed, pose):
     flight = Flight(seed, ActuationMode.POSITION, pose, (20, 21), 0.0, 100, 500)
     fresh = 0

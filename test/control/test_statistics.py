@@ -1,4 +1,5 @@
 """What the tick's figures count."""
+
 import math
 
 from control_rig import MS
@@ -18,15 +19,18 @@ def recorded(*ticks, capacity=1000):
     return statistics
 
 
-@pytest.mark.parametrize('settings, on_time', [
-    ({}, True),
-    ({'lateness_ns': 2 * MS}, True),
-    ({'lateness_ns': 2 * MS + 1}, False),
-    ({'observation_age_ns': MAX_AGE_NS}, True),
-    ({'observation_age_ns': MAX_AGE_NS + 1}, False),
-    ({'observation_age_ns': None}, False),
-    ({'hold_reason': hold_reasons.NO_CHUNK}, False),
-])
+@pytest.mark.parametrize(
+    'settings, on_time',
+    [
+        ({}, True),
+        ({'lateness_ns': 2 * MS}, True),
+        ({'lateness_ns': 2 * MS + 1}, False),
+        ({'observation_age_ns': MAX_AGE_NS}, True),
+        ({'observation_age_ns': MAX_AGE_NS + 1}, False),
+        ({'observation_age_ns': None}, False),
+        ({'hold_reason': hold_reasons.NO_CHUNK}, False),
+    ],
+)
 def test_on_time_is_punctual_fresh_and_from_a_young_observation(settings, on_time):
     assert recorded(settings).total().on_time == on_time
 
@@ -43,8 +47,12 @@ def test_deadlines_skipped_before_the_first_tick_count_too():
 
 def test_held_ticks_are_counted_by_reason_unless_the_robot_is_disarmed():
     total = recorded(
-        {'hold_reason': 'no_chunk', 'armed': False}, {'hold_reason': 'no_chunk'},
-        {'hold_reason': 'stopped'}, {'hold_reason': 'stopped'}, {}).total()
+        {'hold_reason': 'no_chunk', 'armed': False},
+        {'hold_reason': 'no_chunk'},
+        {'hold_reason': 'stopped'},
+        {'hold_reason': 'stopped'},
+        {},
+    ).total()
     assert (total.held, total.hold_reasons) == (3, {'no_chunk': 1, 'stopped': 2})
 
 
@@ -52,9 +60,12 @@ def test_figures_agree_with_numpy():
     rng = np.random.default_rng(1)
     lateness_ms = rng.exponential(0.3, 700)
     age_ms = rng.uniform(0, 100, 700)
-    statistics = recorded(*(
-        {'lateness_ns': int(late * MS), 'observation_age_ns': int(age * MS)}
-        for late, age in zip(lateness_ms, age_ms)))
+    statistics = recorded(
+        *(
+            {'lateness_ns': int(late * MS), 'observation_age_ns': int(age * MS)}
+            for late, age in zip(lateness_ms, age_ms)
+        )
+    )
     for figures, first in ((statistics.total(), 0), (statistics.window(50), 650)):
         late, age = lateness_ms[first:], age_ms[first:]
         assert figures.ticks == len(late)

@@ -1,4 +1,5 @@
 """Who drives and from where: arming, ramps, changes of mode, and the last target."""
+
 from control_rig import make_chunk, MS, Rig
 import numpy as np
 import pytest
@@ -8,8 +9,9 @@ from oxygen_ros.control import ActuationMode, hold_reasons, JointLimits, TickCon
 VELOCITY = {'mode': ActuationMode.VELOCITY}
 
 
-@pytest.mark.parametrize('request_name, reason', [
-    ('stop', hold_reasons.STOPPED), ('hold', hold_reasons.HOLD_REQUESTED)])
+@pytest.mark.parametrize(
+    'request_name, reason', [('stop', hold_reasons.STOPPED), ('hold', hold_reasons.HOLD_REQUESTED)]
+)
 def test_stop_and_hold_keep_sending_the_last_target(request_name, reason):
     rig = Rig()
     rig.add(np.arange(50.0))
@@ -150,8 +152,9 @@ def test_a_change_of_mode_starts_afresh_and_a_bad_one_changes_nothing():
     assert rig.step().target.values.tolist() == [0.0]
 
 
-@pytest.mark.parametrize('reason', [
-    hold_reasons.DEACTIVATED, hold_reasons.SHUTDOWN, hold_reasons.ERROR])
+@pytest.mark.parametrize(
+    'reason', [hold_reasons.DEACTIVATED, hold_reasons.SHUTDOWN, hold_reasons.ERROR]
+)
 def test_the_last_target_before_the_end_is_a_hold(reason):
     rig = Rig()
     rig.add(np.ones(50))

@@ -1,4 +1,5 @@
 """The tick's thread: on virtual time, and once on the machine's own."""
+
 import os
 import threading
 
@@ -27,8 +28,13 @@ class VirtualRun:
         self.ahead_ms = ahead_ms
         self.aheads = []
         self.thread = TickThread(
-            0.02, self.callback, self.clock, sleep_until_ns=self.sleep_until_ns,
-            ahead=None if ahead_ms is None else self.ahead, ahead_ns=AHEAD_NS)
+            0.02,
+            self.callback,
+            self.clock,
+            sleep_until_ns=self.sleep_until_ns,
+            ahead=None if ahead_ms is None else self.ahead,
+            ahead_ns=AHEAD_NS,
+        )
 
     def sleep_until_ns(self, deadline_ns):
         self.clock.set(max(self.clock.now_ns(), deadline_ns))
@@ -54,8 +60,10 @@ class VirtualRun:
 def test_ticks_come_at_their_deadlines():
     run = VirtualRun(3000)
     assert run.run() == list(range(3000))
-    assert all(now_ns == deadline_ns == START_NS + tick * PERIOD_NS
-               for tick, deadline_ns, now_ns in run.ticks)
+    assert all(
+        now_ns == deadline_ns == START_NS + tick * PERIOD_NS
+        for tick, deadline_ns, now_ns in run.ticks
+    )
     assert (run.thread.num_ticks, run.thread.num_overruns) == (3000, 0)
 
 
@@ -101,8 +109,11 @@ def test_an_exception_is_kept_and_the_next_tick_comes_as_ever():
 
     clock = VirtualClock()
     thread = TickThread(
-        0.02, callback, clock,
-        sleep_until_ns=lambda deadline_ns: clock.set(max(clock.now_ns(), deadline_ns)))
+        0.02,
+        callback,
+        clock,
+        sleep_until_ns=lambda deadline_ns: clock.set(max(clock.now_ns(), deadline_ns)),
+    )
     thread.start(0)
     thread._thread.join(JOIN_S)
     assert seen == [0, 1, 2, 3, 4]

@@ -1,4 +1,5 @@
 """Attention batches in a store whose dead rows are NaN, and their answer by dense softmax."""
+
 from dataclasses import dataclass
 import math
 import random
@@ -55,8 +56,9 @@ class Batch:
         outs, lses = [], []
         group = self.heads.num_heads // self.heads.num_kv_heads
         for index, span in enumerate(self.spans):
-            keys, values = (part.double().repeat_interleave(group, dim=1)
-                            for part in self.dense[index])
+            keys, values = (
+                part.double().repeat_interleave(group, dim=1) for part in self.dense[index]
+            )
             for token, q in enumerate(self.q[self.rows(index)].double()):
                 num_seen = len(keys)
                 if span.mask is CAUSAL:
@@ -80,9 +82,18 @@ def place_blocks(runs: list[int], place: random.Random) -> tuple[list[int], int]
     return starts, end + 2
 
 
-def make_batch(heads: Heads, tasks: list[Task], prefixes: list[int], block_size: int = 4,
-               seed: int = 0, dtype: torch.dtype = torch.float32, layout_seed: int | None = None,
-               dead: float = math.nan, num_layers: int = 1, layer: int = 0) -> Batch:
+def make_batch(
+    heads: Heads,
+    tasks: list[Task],
+    prefixes: list[int],
+    block_size: int = 4,
+    seed: int = 0,
+    dtype: torch.dtype = torch.float32,
+    layout_seed: int | None = None,
+    dead: float = math.nan,
+    num_layers: int = 1,
+    layer: int = 0,
+) -> Batch:
     """Lay tasks out in a store.
 
     :param prefixes: lengths; :param seed: of the values; :param layout_seed: of where blocks lie.
@@ -94,24 +105,30 @@ def make_batch(heads: Heads, tasks: list[Task], prefixes: list[int], block_size:
         shape = (num_rows, num_heads, heads.head_dim)
         return torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype)
 
-    own = [0 if task.mask is PREFIX_ONLY else math.ceil((task.num_own + task.num_tokens)
-                                                        / block_size) for task in tasks]
+    own = [
+        0 if task.mask is PREFIX_ONLY else math.ceil((task.num_own + task.num_tokens) / block_size)
+        for task in tasks
+    ]
     runs = [math.ceil(length / block_size) for length in prefixes]
     for task, num_blocks in zip(tasks, own, strict=True):
         runs += [1] * num_blocks if task.scattered else [num_blocks]
     starts, num_blocks = place_blocks(
-        runs, random.Random(seed if layout_seed is None else layout_seed))
-    kv = torch.full((num_layers, 2, num_blocks, block_size, heads.num_kv_heads, heads.head_dim),
-                    dead, dtype=dtype)
+        runs, random.Random(seed if layout_seed is None else layout_seed)
+    )
+    kv = torch.full(
+        (num_layers, 2, num_blocks, block_size, heads.num_kv_heads, heads.head_dim),
+        dead,
+        dtype=dtype,
+    )
     store = kv.flatten(2, 3)[layer]  # [2, rows, num_kv_heads, head_dim]
 
     shared = []
     for length, block in zip(prefixes, starts, strict=False):
         shared.append((normal(length), normal(length)))
         for part, values in zip(store, shared[-1], strict=True):
-            part[block * block_size:block * block_size + length] = values
+            part[block * block_size : block * block_size + length] = values
     spans, dense, fresh = [], [], []
-    left = starts[len(prefixes):]
+    left = starts[len(prefixes) :]
     for task, num_blocks in zip(tasks, own, strict=True):
         num_runs = num_blocks if task.scattered else 1
         table = left[:num_runs] if task.scattered else range(left[0], left[0] + num_blocks)
@@ -120,28 +137,49 @@ def make_batch(heads: Heads, tasks: list[Task], prefixes: list[int], block_size:
         for token in range(task.num_own):
             row = table[token // block_size] * block_size + token % block_size
             store[0, row], store[1, row] = older[0][token], older[1][token]
-        fresh.append((normal(task.num_tokens, heads.num_heads), normal(task.num_tokens),
-                      normal(task.num_tokens)))
+        fresh.append(
+            (
+                normal(task.num_tokens, heads.num_heads),
+                normal(task.num_tokens),
+                normal(task.num_tokens),
+            )
+        )
         parts = [] if task.prefix is None else [shared[task.prefix]]
         if task.mask is not PREFIX_ONLY:
             parts += [older, fresh[-1][1:]]
-        dense.append((torch.cat([part[0] for part in parts]),
-                      torch.cat([part[1] for part in parts])))
-        spans.append(Span(task.num_tokens, 0 if task.prefix is None else starts[task.prefix],
-                          0 if task.prefix is None else prefixes[task.prefix], tuple(table),
-                          task.num_own, task.mask))
+        dense.append(
+            (torch.cat([part[0] for part in parts]), torch.cat([part[1] for part in parts]))
+        )
+        spans.append(
+            Span(
+                task.num_tokens,
+                0 if task.prefix is None else starts[task.prefix],
+                0 if task.prefix is None else prefixes[task.prefix],
+                tuple(table),
+                task.num_own,
+                task.mask,
+            )
+        )
     q, k, v = (torch.cat(parts) for parts in zip(*fresh, strict=True))
     return Batch(kv, heads, spans, q, k, v, dense)
 
 
-def robot_batch(seed: int = 0, dtype: torch.dtype = torch.float32,
-                heads: Heads = Heads(4, 1, 32)) -> Batch:
+def robot_batch(
+    seed: int = 0, dtype: torch.dtype = torch.float32, heads: Heads = Heads(4, 1, 32)
+) -> Batch:
     """Return what a robot runs: an action, texts on two prefixes, a prompt, a dense read."""
-    return make_batch(heads, [
-        Task(17, BIDIRECTIONAL, num_own=7, prefix=1, scattered=False),
-        Task(1, CAUSAL, num_own=30, prefix=0),
-        Task(1, CAUSAL, num_own=9, prefix=1),
-        Task(1, CAUSAL, num_own=3, prefix=0),
-        Task(6, CAUSAL, num_own=5, prefix=1),
-        Task(3, PREFIX_ONLY, prefix=0),
-    ], prefixes=[40, 33], block_size=8, seed=seed, dtype=dtype)
+    return make_batch(
+        heads,
+        [
+            Task(17, BIDIRECTIONAL, num_own=7, prefix=1, scattered=False),
+            Task(1, CAUSAL, num_own=30, prefix=0),
+            Task(1, CAUSAL, num_own=9, prefix=1),
+            Task(1, CAUSAL, num_own=3, prefix=0),
+            Task(6, CAUSAL, num_own=5, prefix=1),
+            Task(3, PREFIX_ONLY, prefix=0),
+        ],
+        prefixes=[40, 33],
+        block_size=8,
+        seed=seed,
+        dtype=dtype,
+    )

@@ -1,4 +1,5 @@
 """A whole engine on virtual time, with synthetic sensors and a record of what it gave out."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -24,11 +25,17 @@ from oxygen_ros.types import (
 
 MS = 1_000_000
 PERIOD_NS = 20 * MS
-TABLE = {UnitKey(UnitKind.INGEST, 0): 200_000, UnitKey(UnitKind.VISION, 0): 1_500_000,
-         UnitKey(UnitKind.PREFILL, 0): 1_800_000, UnitKey(UnitKind.WRITE_KV, 0): 200_000,
+TABLE = {
+    UnitKey(UnitKind.INGEST, 0): 200_000,
+    UnitKey(UnitKind.VISION, 0): 1_500_000,
+    UnitKey(UnitKind.PREFILL, 0): 1_800_000,
+    UnitKey(UnitKind.WRITE_KV, 0): 200_000,
     UnitKey(UnitKind.ACTION_PROMPT, 0): 400_000,
-         UnitKey(UnitKind.TEXT_PREFILL, 0): 400_000, UnitKey(UnitKind.DECODE, 0): 500_000,
-         UnitKey(UnitKind.HEAD, 0): 200_000, UnitKey(UnitKind.DENOISE, 0): 1_000_000}
+    UnitKey(UnitKind.TEXT_PREFILL, 0): 400_000,
+    UnitKey(UnitKind.DECODE, 0): 500_000,
+    UnitKey(UnitKind.HEAD, 0): 200_000,
+    UnitKey(UnitKind.DENOISE, 0): 1_000_000,
+}
 
 _MODELS: dict[object, TinyModel] = {}
 
@@ -37,8 +44,11 @@ def tiny(num_cameras=2, scope=PrefixScope.OBSERVATION, num_kv_heads=1, seed=0) -
     """Return a tiny model; equal ones are built once."""
     key = (num_cameras, scope, num_kv_heads, seed)
     if key not in _MODELS:
-        _MODELS[key] = TinyModel(TinyConfig(num_cameras=num_cameras, prefix_scope=scope,
-                                            num_kv_heads=num_kv_heads, seed=seed))
+        _MODELS[key] = TinyModel(
+            TinyConfig(
+                num_cameras=num_cameras, prefix_scope=scope, num_kv_heads=num_kv_heads, seed=seed
+            )
+        )
     return _MODELS[key]
 
 
@@ -62,8 +72,10 @@ class FakeSensors:
 
     def make(self, observation_id, now_ns):
         stamp = observation_id * self.period_ns
-        frames = tuple(CameraFrame(camera, stamp, now_ns, self.image(observation_id, index))
-                       for index, camera in enumerate(self.cameras))
+        frames = tuple(
+            CameraFrame(camera, stamp, now_ns, self.image(observation_id, index))
+            for index, camera in enumerate(self.cameras)
+        )
         return Observation(observation_id, stamp, now_ns, frames, self.state(now_ns))
 
     def observation(self, now_ns):
@@ -89,20 +101,35 @@ class Harness:
         self.events = []
         self.on_poll = lambda: None
         self.cost_model = TableCostModel(TABLE)
-        self.engine = Engine(self.model, EngineConfig(**config), self.clock, self.cost_model,
-                             self.sensors, self.events.append, lambda: self.on_poll())
+        self.engine = Engine(
+            self.model,
+            EngineConfig(**config),
+            self.clock,
+            self.cost_model,
+            self.sensors,
+            self.events.append,
+            lambda: self.on_poll(),
+        )
         self.engine.action.align(0)
         self._next_id = 0
         self.num_cycles = 0
         self.check_every = 1
 
-    def ask(self, prompt='what?', max_tokens=8, task=TaskType.DIALOGUE, request_id=None,
-            constraint=None, **sampling):
+    def ask(
+        self,
+        prompt='what?',
+        max_tokens=8,
+        task=TaskType.DIALOGUE,
+        request_id=None,
+        constraint=None,
+        **sampling,
+    ):
         if request_id is None:
             self._next_id += 1
             request_id = self._next_id
-        self.engine.submit_text(request_id, task, prompt,
-                                SamplingParams(max_tokens=max_tokens, **sampling), constraint)
+        self.engine.submit_text(
+            request_id, task, prompt, SamplingParams(max_tokens=max_tokens, **sampling), constraint
+        )
         return request_id
 
     def cycle(self):

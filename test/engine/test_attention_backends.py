@@ -1,4 +1,5 @@
 """How attention goes about it: what is copied, what is refused, which backends there are."""
+
 from dataclasses import replace
 import hashlib
 
@@ -78,9 +79,17 @@ def test_sdpa_reads_every_prefix_in_place(heads):
 
 def test_sdpa_makes_nothing_of_the_size_of_a_prefix_and_the_reference_counts_what_it_copies():
     length = 4096
-    batch = make_batch(TINY, [Task(17, BIDIRECTIONAL, 7, 0, scattered=False),
-                              Task(1, CAUSAL, 30, 0), Task(1, CAUSAL, 12, 0),
-                              Task(2, PREFIX_ONLY, prefix=0)], [length], block_size=16)
+    batch = make_batch(
+        TINY,
+        [
+            Task(17, BIDIRECTIONAL, 7, 0, scattered=False),
+            Task(1, CAUSAL, 30, 0),
+            Task(1, CAUSAL, 12, 0),
+            Task(2, PREFIX_ONLY, prefix=0),
+        ],
+        [length],
+        block_size=16,
+    )
     prefix_bytes = 2 * length * TINY.head_dim * 4
     for name, copies in (('sdpa', 0), ('reference', 4)):
         backend = create_backend(name, batch.kv, TINY.num_heads)
@@ -96,7 +105,7 @@ def test_a_run_of_own_blocks_is_read_in_place_and_building_a_prefix_is_one_call(
     backend = create_backend('sdpa', batch.kv, TINY.num_heads)
     seen = spied(backend)
     backend.run(backend.plan(batch.spans), 0, batch.q, batch.k, batch.v)
-    (k, v), = seen
+    ((k, v),) = seen
     block = batch.spans[0].block_table[0]
     assert k.data_ptr() == batch.kv[0, 0, block].data_ptr()
     assert v.data_ptr() == batch.kv[0, 1, block].data_ptr()
@@ -108,7 +117,7 @@ def test_no_reader_changes_a_prefix(name):
     backend = create_backend(name, batch.kv, TINY.num_heads)
 
     def digest(span: Span) -> str:
-        rows = batch.kv.flatten(2, 3)[:, :, span.prefix_block * 8:][:, :, :span.prefix_tokens]
+        rows = batch.kv.flatten(2, 3)[:, :, span.prefix_block * 8 :][:, :, : span.prefix_tokens]
         return hashlib.sha256(rows.contiguous().numpy().tobytes()).hexdigest()
 
     before = [digest(span) for span in batch.spans]
@@ -131,21 +140,26 @@ def test_a_dense_read_writes_nothing_and_takes_no_keys_of_its_own():
 GOOD = Span(3, 0, 10, (4, 6), 2, CAUSAL)  # blocks of 4 rows, 8 of them
 
 
-@pytest.mark.parametrize(('changes', 'message'), [
-    ({'num_tokens': 0}, 'num_tokens: expected at least 1, got 0'),
-    ({'num_own': -1}, 'expected at least 0, got 10, -1'),
-    ({'prefix_tokens': -1}, 'expected at least 0, got -1, 2'),
-    ({'num_tokens': 7}, r'block_table: expected at least 3 blocks for 2 \+ 7 tokens, got 2'),
-    ({'block_table': ()}, 'block_table: expected at least 2 blocks'),
-    ({'block_table': (4, 8)}, r'block_table: expected blocks within 0\.\.7'),
-    ({'block_table': (-1, 4)}, r'block_table: expected blocks within 0\.\.7'),
-    ({'block_table': (2, 4)}, r'block_table: expected no block of the prefix \(0\.\.2\)'),
-    ({'prefix_block': 6}, r'prefix: expected blocks within 0\.\.7, got 6\.\.8'),
-    ({'prefix_block': -1}, 'prefix: expected blocks within'),
-    ({'mask': PREFIX_ONLY}, 'expected none for prefix_only'),
-    ({'mask': PREFIX_ONLY, 'block_table': (), 'num_own': 0, 'prefix_tokens': 0},
-     'prefix_tokens: expected at least 1 for prefix_only'),
-])
+@pytest.mark.parametrize(
+    ('changes', 'message'),
+    [
+        ({'num_tokens': 0}, 'num_tokens: expected at least 1, got 0'),
+        ({'num_own': -1}, 'expected at least 0, got 10, -1'),
+        ({'prefix_tokens': -1}, 'expected at least 0, got -1, 2'),
+        ({'num_tokens': 7}, r'block_table: expected at least 3 blocks for 2 \+ 7 tokens, got 2'),
+        ({'block_table': ()}, 'block_table: expected at least 2 blocks'),
+        ({'block_table': (4, 8)}, r'block_table: expected blocks within 0\.\.7'),
+        ({'block_table': (-1, 4)}, r'block_table: expected blocks within 0\.\.7'),
+        ({'block_table': (2, 4)}, r'block_table: expected no block of the prefix \(0\.\.2\)'),
+        ({'prefix_block': 6}, r'prefix: expected blocks within 0\.\.7, got 6\.\.8'),
+        ({'prefix_block': -1}, 'prefix: expected blocks within'),
+        ({'mask': PREFIX_ONLY}, 'expected none for prefix_only'),
+        (
+            {'mask': PREFIX_ONLY, 'block_table': (), 'num_own': 0, 'prefix_tokens': 0},
+            'prefix_tokens: expected at least 1 for prefix_only',
+        ),
+    ],
+)
 @pytest.mark.parametrize('name', backend_names())
 def test_a_bad_span_is_refused_before_anything_is_written(name, changes, message):
     backend = create_backend(name, torch.zeros(1, 2, 8, 4, 1, 8), 4)
@@ -176,7 +190,7 @@ def test_a_given_scale_is_used_by_both():
     expected, _ = batch.expected()
     batch.q *= 3.0
     for name in backend_names():
-        backend = create_backend(name, batch.kv, TINY.num_heads, scale=TINY.head_dim ** -0.5 / 3)
+        backend = create_backend(name, batch.kv, TINY.num_heads, scale=TINY.head_dim**-0.5 / 3)
         out = backend.attend(backend.plan(batch.spans), 0, batch.q, batch.k, batch.v)
         torch.testing.assert_close(out.double(), expected, rtol=0.0, atol=1e-5)
 
@@ -193,8 +207,10 @@ def test_speed_is_compared_for_every_prefix_and_kind_of_batch():
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason='needs a CUDA device')
 @pytest.mark.parametrize('heads', [TINY, Heads(8, 2, 64), Heads(4, 4, 40)])
-@pytest.mark.parametrize(('dtype', 'tolerance'), [
-    (torch.float32, 2e-5), (torch.bfloat16, 2e-2), (torch.float16, 4e-3), (torch.float64, 1e-12)])
+@pytest.mark.parametrize(
+    ('dtype', 'tolerance'),
+    [(torch.float32, 2e-5), (torch.bfloat16, 2e-2), (torch.float16, 4e-3), (torch.float64, 1e-12)],
+)
 def test_sdpa_on_a_gpu_equals_dense_softmax(heads, dtype, tolerance):
     batch = robot_batch(heads=heads, dtype=dtype)
     expected_out, expected_lse = batch.expected()

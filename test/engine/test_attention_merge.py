@@ -1,4 +1,5 @@
 """Merging by log-sum-exp: exact, associative, and unmoved by a side that saw nothing."""
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 import pytest
@@ -19,16 +20,20 @@ def segments(lengths: list[int], seed: int, spread: float = 1.0, dtype=torch.flo
     generator = torch.Generator().manual_seed(seed)
     scores = torch.randn(3, 2, sum(lengths), generator=generator, dtype=torch.float64) * spread
     values = torch.randn(sum(lengths), 8, generator=generator, dtype=torch.float64)
-    parts = [(part.softmax(-1) @ value, part.logsumexp(-1)) for part, value in zip(
-        scores.split(lengths, -1), values.split(lengths), strict=True)]
+    parts = [
+        (part.softmax(-1) @ value, part.logsumexp(-1))
+        for part, value in zip(scores.split(lengths, -1), values.split(lengths), strict=True)
+    ]
     whole = scores.softmax(-1) @ values, scores.logsumexp(-1)
-    return [tuple(x.to(dtype) for x in part) for part in parts], tuple(
-        x.to(dtype) for x in whole)
+    return [tuple(x.to(dtype) for x in part) for part in parts], tuple(x.to(dtype) for x in whole)
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.lists(st.integers(1, 9), min_size=3, max_size=3), st.integers(0, 2**16),
-       st.sampled_from((0.1, 1.0, 30.0, 1000.0)))
+@given(
+    st.lists(st.integers(1, 9), min_size=3, max_size=3),
+    st.integers(0, 2**16),
+    st.sampled_from((0.1, 1.0, 30.0, 1000.0)),
+)
 def test_merging_is_exact_commutative_and_associative(lengths, seed, spread):
     (a, b, c), whole = segments(lengths, seed, spread)
     left = merge(*merge(*a, *b), *c)
@@ -61,8 +66,10 @@ def test_a_side_without_keys_changes_no_bit_of_the_other():
 @pytest.mark.parametrize('masked', [False, True])
 def test_the_plain_kernel_equals_the_flash_kernel(dtype, masked):
     generator = torch.Generator().manual_seed(3)
-    q, k, v = (torch.randn(2, rows, 3, 16, generator=generator).to(dtype).transpose(1, 2)
-               for rows in (6, 21, 21))
+    q, k, v = (
+        torch.randn(2, rows, 3, 16, generator=generator).to(dtype).transpose(1, 2)
+        for rows in (6, 21, 21)
+    )
     mask = None
     if masked:
         mask = torch.zeros(2, 1, 6, 21, dtype=dtype)

@@ -1,4 +1,5 @@
 """What attention returns: both backends against dense softmax, and what must never matter."""
+
 from dataclasses import replace
 import math
 
@@ -36,8 +37,13 @@ def batches(draw) -> Batch:
         num_own = 0 if mask is PREFIX_ONLY else draw(st.integers(0, 20))
         num_tokens = draw(st.sampled_from((1, 1, 1, 2, 3, 7, 17)))
         tasks.append(Task(num_tokens, mask, num_own, prefix, draw(st.booleans())))
-    return make_batch(draw(st.sampled_from(HEADS)), tasks, prefixes,
-                      draw(st.sampled_from((1, 2, 4, 16))), draw(st.integers(0, 2**16)))
+    return make_batch(
+        draw(st.sampled_from(HEADS)),
+        tasks,
+        prefixes,
+        draw(st.sampled_from((1, 2, 4, 16))),
+        draw(st.integers(0, 2**16)),
+    )
 
 
 def run(name: str, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
@@ -91,8 +97,10 @@ def test_the_robots_ragged_batch_is_exact(name, heads):
 
 
 @pytest.mark.parametrize('name', BACKENDS)
-@pytest.mark.parametrize(('dtype', 'tolerance', 'lse_tolerance'), [
-    (torch.float64, 1e-12, 1e-12), (torch.bfloat16, 2e-2, 2e-3)])
+@pytest.mark.parametrize(
+    ('dtype', 'tolerance', 'lse_tolerance'),
+    [(torch.float64, 1e-12, 1e-12), (torch.bfloat16, 2e-2, 2e-3)],
+)
 def test_other_dtypes_are_exact_to_their_own_precision(name, dtype, tolerance, lse_tolerance):
     batch = robot_batch(dtype=dtype)
     out, lse = run(name, batch)
@@ -104,13 +112,17 @@ def test_other_dtypes_are_exact_to_their_own_precision(name, dtype, tolerance, l
 
 
 @pytest.mark.parametrize('heads', [Heads(4, 1, 32), Heads(4, 2, 8), Heads(4, 1, 24)])
-@pytest.mark.parametrize('task', [
-    Task(17, BIDIRECTIONAL, num_own=24, prefix=0),
-    Task(5, CAUSAL, num_own=11, prefix=0),
-    Task(1, CAUSAL, num_own=45, prefix=0),
-    Task(9, BIDIRECTIONAL),
-    Task(3, PREFIX_ONLY, prefix=0),
-], ids=['action', 'prompt', 'decode', 'build', 'read'])
+@pytest.mark.parametrize(
+    'task',
+    [
+        Task(17, BIDIRECTIONAL, num_own=24, prefix=0),
+        Task(5, CAUSAL, num_own=11, prefix=0),
+        Task(1, CAUSAL, num_own=45, prefix=0),
+        Task(9, BIDIRECTIONAL),
+        Task(3, PREFIX_ONLY, prefix=0),
+    ],
+    ids=['action', 'prompt', 'decode', 'build', 'read'],
+)
 def test_a_span_alone_is_bit_equal_wherever_its_blocks_lie_and_whatever_others_hold(task, heads):
     results = []
     for layout_seed, dead in enumerate((0.0, math.nan, math.inf, 1e30, -math.inf, math.nan)):
@@ -138,10 +150,14 @@ def test_a_request_gone_nan_harms_no_other(name):
 
 @pytest.mark.parametrize('name', BACKENDS)
 def test_a_plan_serves_pass_after_pass_and_layer_after_layer(name):
-    tasks = [Task(5, BIDIRECTIONAL, 2, 0, scattered=False), Task(1, CAUSAL, 4, 0),
-             Task(1, CAUSAL, 6, 0)]
-    layers = [make_batch(TINY, tasks, [20], seed=3, num_layers=3, layer=layer)
-              for layer in range(3)]
+    tasks = [
+        Task(5, BIDIRECTIONAL, 2, 0, scattered=False),
+        Task(1, CAUSAL, 4, 0),
+        Task(1, CAUSAL, 6, 0),
+    ]
+    layers = [
+        make_batch(TINY, tasks, [20], seed=3, num_layers=3, layer=layer) for layer in range(3)
+    ]
     store = torch.stack([batch.kv[layer] for layer, batch in enumerate(layers)])
     backend = create_backend(name, store, TINY.num_heads)
     plan = backend.plan(layers[0].spans)
@@ -162,9 +178,9 @@ def test_a_slot_may_hold_prefixes_of_any_length_one_after_another():
     backend = create_backend('sdpa', store, TINY.num_heads)
     for length in (*range(1, 80), *range(80, 0, -1)):
         batch = make_batch(TINY, [task], [length], block_size, seed=length, layout_seed=0)
-        span, = batch.spans
-        rows = batch.kv.flatten(2, 3)[:, :, span.prefix_block * block_size:][:, :, :length]
-        store.fill_(math.nan).flatten(2, 3)[:, :, 4:4 + length] = rows
+        (span,) = batch.spans
+        rows = batch.kv.flatten(2, 3)[:, :, span.prefix_block * block_size :][:, :, :length]
+        store.fill_(math.nan).flatten(2, 3)[:, :, 4 : 4 + length] = rows
         store[:, :, 30] = batch.kv[:, :, span.block_table[0]]
         span = replace(span, prefix_block=1, block_table=(30,))
         out = backend.attend(backend.plan([span]), 0, batch.q, batch.k, batch.v)
@@ -176,8 +192,11 @@ def test_inputs_may_be_strided_views_of_a_fused_projection():
     fused = torch.cat([part.flatten(1) for part in (batch.q, batch.k, batch.v)], 1)
     expected_out, _ = batch.expected()
     q, k, v = fused.split([64, 32, 32], 1)
-    batch.q, batch.k, batch.v = q.unflatten(1, (4, 16)), k.unflatten(1, (2, 16)), v.unflatten(
-        1, (2, 16))
+    batch.q, batch.k, batch.v = (
+        q.unflatten(1, (4, 16)),
+        k.unflatten(1, (2, 16)),
+        v.unflatten(1, (2, 16)),
+    )
     assert not batch.q.is_contiguous()
     for name in BACKENDS:
         assert_close(run(name, batch)[0], expected_out)

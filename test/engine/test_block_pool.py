@@ -1,4 +1,5 @@
 """Accounting of blocks: exact, and never fragmented."""
+
 import random
 
 from hypothesis import settings, strategies
@@ -70,8 +71,11 @@ def test_every_block_is_free_owned_or_shared():
     building, shared = pool.take_slot(), pool.take_slot()
     pool.share_slot(shared)
     run, block = pool.take_run(), pool.take_block()
-    owned = {*range(pool.slot_block(building), pool.slot_block(building) + 3),
-             *range(run, run + 3), block}
+    owned = {
+        *range(pool.slot_block(building), pool.slot_block(building) + 3),
+        *range(run, run + 3),
+        block,
+    }
     readable = set(range(pool.slot_block(shared), pool.slot_block(shared) + 3))
     everywhere = range(-2, pool.num_blocks + 2)
     assert {block for block in everywhere if pool.is_owned(block)} == owned
@@ -90,26 +94,29 @@ def test_a_slot_is_free_when_its_last_reader_leaves():
     assert pool.num_shared == 0
 
 
-@pytest.mark.parametrize('misuse', [
-    lambda pool: pool.release(0),
-    lambda pool: pool.retain(0),
-    lambda pool: pool.share_slot(0),
-    lambda pool: pool.drop_slot(0),
-    lambda pool: [pool.take_slot() for _ in range(4)] and pool.share_slot(-1),
-    lambda pool: [pool.take_slot() for _ in range(4)] and pool.drop_slot(4),
-    lambda pool: [pool.share_slot(pool.take_slot()), pool.retain(4)],
-    lambda pool: [pool.share_slot(pool.take_slot()), pool.drop_slot(0)],
-    lambda pool: [pool.share_slot(pool.take_slot()), pool.release(0), pool.release(0)],
-    lambda pool: pool.free_block(pool.num_blocks),
-    lambda pool: pool.free_block(pool.take_run()),
-    lambda pool: pool.free_run(pool.take_run() + 1),
-    lambda pool: pool.free_run(pool.first_run_block),
-    lambda pool: pool.free_run(pool.first_run_block + 1),
-    lambda pool: pool.free_block(pool.first_run_block),
-    lambda pool: pool.free_block(0),
-    lambda pool: [pool.free_block(block) for block in [pool.take_block()] * 2],
-    lambda pool: [pool.free_run(run) for run in [pool.take_run()] * 2],
-])
+@pytest.mark.parametrize(
+    'misuse',
+    [
+        lambda pool: pool.release(0),
+        lambda pool: pool.retain(0),
+        lambda pool: pool.share_slot(0),
+        lambda pool: pool.drop_slot(0),
+        lambda pool: [pool.take_slot() for _ in range(4)] and pool.share_slot(-1),
+        lambda pool: [pool.take_slot() for _ in range(4)] and pool.drop_slot(4),
+        lambda pool: [pool.share_slot(pool.take_slot()), pool.retain(4)],
+        lambda pool: [pool.share_slot(pool.take_slot()), pool.drop_slot(0)],
+        lambda pool: [pool.share_slot(pool.take_slot()), pool.release(0), pool.release(0)],
+        lambda pool: pool.free_block(pool.num_blocks),
+        lambda pool: pool.free_block(pool.take_run()),
+        lambda pool: pool.free_run(pool.take_run() + 1),
+        lambda pool: pool.free_run(pool.first_run_block),
+        lambda pool: pool.free_run(pool.first_run_block + 1),
+        lambda pool: pool.free_block(pool.first_run_block),
+        lambda pool: pool.free_block(0),
+        lambda pool: [pool.free_block(block) for block in [pool.take_block()] * 2],
+        lambda pool: [pool.free_run(run) for run in [pool.take_run()] * 2],
+    ],
+)
 def test_misuse_is_an_error_and_breaks_no_book(misuse):
     pool = make()
     with pytest.raises(PoolError):

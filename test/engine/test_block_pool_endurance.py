@@ -1,4 +1,5 @@
 """The pool over a million operations, and at a flat cost whatever its size."""
+
 import random
 import time
 

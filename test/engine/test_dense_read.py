@@ -1,4 +1,5 @@
 """The dense read: what it yields, that it writes nothing, and that nobody else can tell."""
+
 from harness import FakeSensors, Harness, MS
 import numpy as np
 import pytest
@@ -26,8 +27,12 @@ class PlaceSensors(FakeSensors):
 
 def run(place_queries, micro_slice_ns=None, **config):
     """One frame, an answer and a scene graph; every result but the place is compared."""
-    harness = Harness(sensors=FakeSensors(2, num_observations=1), deterministic=True,
-                      place_queries=place_queries, **config)
+    harness = Harness(
+        sensors=FakeSensors(2, num_observations=1),
+        deterministic=True,
+        place_queries=place_queries,
+        **config,
+    )
     if micro_slice_ns is not None:
         harness.engine.scheduler._micro_slice_ns = micro_slice_ns
     harness.run_until(lambda: harness.chunks)
@@ -51,8 +56,11 @@ def test_an_action_and_texts_are_bit_equal_with_and_without_it():
 
 @pytest.mark.parametrize('sharing', ['shared', 'isolated'])
 def test_it_is_one_pass_that_writes_no_kv_and_takes_no_block(monkeypatch, sharing):
-    harness = Harness(sensors=FakeSensors(2, num_observations=1), place_queries=QUERIES,
-                      kv=KVConfig(sharing=sharing))
+    harness = Harness(
+        sensors=FakeSensors(2, num_observations=1),
+        place_queries=QUERIES,
+        kv=KVConfig(sharing=sharing),
+    )
     cache, pool = harness.engine.manager.cache, harness.engine.manager.pool
     num_units, run_unit = [], DenseRead.run_unit
 
@@ -111,8 +119,9 @@ def test_the_same_place_is_nearer_than_any_other():
         places[result.provenance.observation_id] = result.place
     assert len(places) > 8
     for number, place in places.items():
-        others = {other: float(place @ vector) for other, vector in places.items()
-                  if other != number}
+        others = {
+            other: float(place @ vector) for other, vector in places.items() if other != number
+        }
         nearest = max(others, key=others.get)
         assert (nearest - 1) // 4 == (number - 1) // 4, (number, others)
 

@@ -1,4 +1,5 @@
 """The engine keeps memory whole, and ends each request once, under any sequence of calls."""
+
 from harness import FakeSensors, Harness, MS
 from hypothesis import HealthCheck, settings, strategies
 from hypothesis.stateful import invariant, precondition, rule, RuleBasedStateMachine
@@ -17,14 +18,20 @@ class EngineMachine(RuleBasedStateMachine):
     def __init__(self):
         super().__init__()
         self.harness = Harness(
-            sensors=FakeSensors(2, period_ns=60 * MS), max_text_tokens=48, max_admitted=5,
+            sensors=FakeSensors(2, period_ns=60 * MS),
+            max_text_tokens=48,
+            max_admitted=5,
             place_queries=4,
-            kv=KVConfig(block_size=4, num_text_blocks=20, max_live_prefixes=3,
-                        text_prefix_max_age_s=0.1))
+            kv=KVConfig(
+                block_size=4, num_text_blocks=20, max_live_prefixes=3, text_prefix_max_age_s=0.1
+            ),
+        )
         self.submitted = 0
 
-    @rule(task=strategies.sampled_from([TaskType.DIALOGUE, TaskType.SCENE_GRAPH]),
-          tokens=strategies.integers(1, 40))
+    @rule(
+        task=strategies.sampled_from([TaskType.DIALOGUE, TaskType.SCENE_GRAPH]),
+        tokens=strategies.integers(1, 40),
+    )
     def add(self, task, tokens):
         self.submitted += 1
         self.harness.ask('q', max_tokens=tokens, task=task, request_id=self.submitted)
@@ -67,5 +74,6 @@ class EngineMachine(RuleBasedStateMachine):
 
 
 TestEngineMachine = EngineMachine.TestCase
-TestEngineMachine.settings = settings(max_examples=12, stateful_step_count=25, deadline=None,
-                                      suppress_health_check=list(HealthCheck))
+TestEngineMachine.settings = settings(
+    max_examples=12, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+)

@@ -1,4 +1,5 @@
 """What is promised of results: suspended, batched, joined, left, cancelled, out of memory."""
+
 import contextlib
 import os
 import random
@@ -97,8 +98,9 @@ def test_suspend_and_resume_with_the_same_batch_is_bit_identical_and_recomputes_
         assert plain.results[request_id].tokens == cut.results[request_id].tokens
         for row, expected in zip(cut.logits[request_id], plain.logits[request_id], strict=True):
             assert torch.equal(row, expected)
-    assert plain.engine.counters.units[UnitKind.DECODE] == cut.engine.counters.units[
-        UnitKind.DECODE]
+    assert (
+        plain.engine.counters.units[UnitKind.DECODE] == cut.engine.counters.units[UnitKind.DECODE]
+    )
     assert cut.engine.counters.units[UnitKind.DECODE] == LAYERS * cut.engine.counters.decode_steps
     assert cut.engine.counters.units[UnitKind.TEXT_PREFILL] == LAYERS * 3
     assert cut.engine.counters.tokens_recomputed == 0
@@ -117,8 +119,9 @@ def chunk_key(chunk):
 def run_with_arrivals(seed, wanted, deterministic=True, **config):
     """Requests 1.. with fixed prompts on frame 1, among others that join, leave, are cancelled."""
     generator = random.Random(seed)
-    harness = record_logits(Harness(sensors=FakeSensors(2, num_observations=1),
-                                    deterministic=deterministic, **config))
+    harness = record_logits(
+        Harness(sensors=FakeSensors(2, num_observations=1), deterministic=deterministic, **config)
+    )
     CutScheduler(harness, seed)
     harness.run_until(lambda: harness.chunks)
     pending = list(wanted)
@@ -127,12 +130,20 @@ def run_with_arrivals(seed, wanted, deterministic=True, **config):
     for _ in range(4000):
         if pending and generator.random() < 0.5:
             request_id = pending.pop()
-            harness.ask(f'question {request_id}', max_tokens=3 + request_id % 7,
-                        request_id=request_id, task=TaskType(1 + request_id % 2),
-                        temperature=0.7 * (request_id % 3 == 0), seed=request_id)
+            harness.ask(
+                f'question {request_id}',
+                max_tokens=3 + request_id % 7,
+                request_id=request_id,
+                task=TaskType(1 + request_id % 2),
+                temperature=0.7 * (request_id % 3 == 0),
+                seed=request_id,
+            )
         if generator.random() < 0.3 and len(others) < 12:
-            others.append(harness.ask('other', max_tokens=generator.randint(1, 9),
-                                      request_id=1000 + len(others)))
+            others.append(
+                harness.ask(
+                    'other', max_tokens=generator.randint(1, 9), request_id=1000 + len(others)
+                )
+            )
         if others and generator.random() < 0.2:
             harness.engine.cancel_text(generator.choice(others))
         harness.cycle()
@@ -149,8 +160,9 @@ def test_deterministic_mode_is_bit_identical_under_any_arrivals_joins_and_cancel
     together = run_with_arrivals(seed, wanted)
     for request_id in wanted:
         assert together.results[request_id].tokens == alone[request_id].results[request_id].tokens
-        for row, expected in zip(together.logits[request_id], alone[request_id].logits[request_id],
-                                 strict=True):
+        for row, expected in zip(
+            together.logits[request_id], alone[request_id].logits[request_id], strict=True
+        ):
             assert torch.equal(row, expected)
 
 
@@ -168,8 +180,13 @@ def test_batched_results_equal_single_runs_up_to_ties(seed):
 @given(seed=seeds)
 def test_exhausted_memory_costs_recomputed_tokens_and_nothing_else(seed):
     wanted = [1, 2, 4, 5, 7, 8]
-    together = run_with_arrivals(seed, wanted, deterministic=False, max_text_tokens=64,
-                                 kv=KVConfig(block_size=4, num_text_blocks=24))
+    together = run_with_arrivals(
+        seed,
+        wanted,
+        deterministic=False,
+        max_text_tokens=64,
+        kv=KVConfig(block_size=4, num_text_blocks=24),
+    )
     assert together.engine.counters.requests_refused == 0
     for request_id in wanted:
         alone = run_with_arrivals(0, [request_id], deterministic=False)
@@ -177,8 +194,13 @@ def test_exhausted_memory_costs_recomputed_tokens_and_nothing_else(seed):
 
 
 def test_exhaustion_preempts_and_the_text_continues_where_it_was():
-    harness = record_logits(Harness(sensors=FakeSensors(2, num_observations=1), max_text_tokens=64,
-                                    kv=KVConfig(block_size=4, num_text_blocks=24)))
+    harness = record_logits(
+        Harness(
+            sensors=FakeSensors(2, num_observations=1),
+            max_text_tokens=64,
+            kv=KVConfig(block_size=4, num_text_blocks=24),
+        )
+    )
     harness.run_until(lambda: harness.chunks)
     for request_id in range(1, 9):
         harness.ask(f'question {request_id}', max_tokens=30, request_id=request_id)
@@ -201,8 +223,9 @@ def test_sixty_four_requests_each_equal_their_single_run():
         harness = record_logits(Harness(sensors=FakeSensors(2, num_observations=1)))
         harness.run_until(lambda: harness.chunks)
         for request_id in request_ids:
-            harness.ask(f'question {request_id}', max_tokens=lengths[request_id],
-                        request_id=request_id)
+            harness.ask(
+                f'question {request_id}', max_tokens=lengths[request_id], request_id=request_id
+            )
         return harness.finish_text()
 
     together = run(lengths)
@@ -212,8 +235,9 @@ def test_sixty_four_requests_each_equal_their_single_run():
 
 
 def test_requests_of_different_frames_decode_as_one_batch():
-    harness = Harness(sensors=FakeSensors(2),
-                      kv=KVConfig(text_prefix_max_age_s=0.0, max_live_prefixes=6))
+    harness = Harness(
+        sensors=FakeSensors(2), kv=KVConfig(text_prefix_max_age_s=0.0, max_live_prefixes=6)
+    )
     for request_id in range(1, 4):
         harness.run(6)
         harness.ask(max_tokens=200, request_id=request_id)
@@ -230,7 +254,8 @@ def test_requests_of_different_frames_decode_as_one_batch():
 @pytest.mark.parametrize('victim', [1, 2, 3])
 def test_cancel_at_every_kind_of_slice_returns_blocks_and_ends_once(kind, victim):
     harness = record_logits(
-        Harness(sensors=FakeSensors(2, num_observations=1), deterministic=True))
+        Harness(sensors=FakeSensors(2, num_observations=1), deterministic=True)
+    )
     harness.run_until(lambda: harness.chunks)
     baseline = harness.engine.manager.pool.num_free
     harness.engine.scheduler._micro_slice_ns = 1  # one unit a slice
@@ -305,8 +330,9 @@ def test_cancel_while_a_prefix_of_its_own_is_being_built_gives_the_slot_back(kin
 @contextlib.contextmanager
 def heavy_cpu_load():
     """One spinning process for each core."""
-    burners = [subprocess.Popen([sys.executable, '-c', 'while True: pass'])
-               for _ in range(os.cpu_count())]
+    burners = [
+        subprocess.Popen([sys.executable, '-c', 'while True: pass']) for _ in range(os.cpu_count())
+    ]
     try:
         yield
     finally:
@@ -330,7 +356,8 @@ def test_two_deterministic_runs_one_under_heavy_load_give_the_same_schedule_and_
     for ours, theirs in zip(first.chunks, second.chunks, strict=True):
         assert np.array_equal(ours.values, theirs.values)
     assert {key: result.tokens for key, result in first.results.items()} == {
-        key: result.tokens for key, result in second.results.items()}
+        key: result.tokens for key, result in second.results.items()
+    }
 
 
 def test_a_long_prefill_never_blocks_an_action():
@@ -367,4 +394,4 @@ def test_a_stop_string_ends_the_text_before_it():
     harness.ask('question', max_tokens=60, request_id=2, stop=(stop,))
     result = harness.finish_text().results[2]
     assert result.finish_reason is FinishReason.STOP
-    assert result.text == text[:text.index(stop)]
+    assert result.text == text[: text.index(stop)]

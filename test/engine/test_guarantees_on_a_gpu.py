@@ -1,4 +1,5 @@
 """What is promised of results holds on a CUDA device too, and its results are those of a CPU."""
+
 from functools import cache
 
 from harness import FakeSensors, Harness
@@ -28,7 +29,8 @@ from oxygen_ros.models.vla_config import Family
 
 pytestmark = [
     pytest.mark.gpu,
-    pytest.mark.skipif(not torch.cuda.is_available(), reason='needs a CUDA device')]
+    pytest.mark.skipif(not torch.cuda.is_available(), reason='needs a CUDA device'),
+]
 
 FAMILIES = ('pi05', 'pi0', 'smolvla')
 WANTED = [1, 2, 4, 5]  # greedy requests
@@ -59,15 +61,21 @@ def test_deterministic_mode_is_bit_identical_under_arrivals_joins_and_cancels():
     for request_id in WANTED:
         alone = run_with_arrivals(0, [request_id], model=tiny_on('cuda'))
         assert together.results[request_id].tokens == alone.results[request_id].tokens
-        for row, expected in zip(together.logits[request_id], alone.logits[request_id],
-                                 strict=True):
+        for row, expected in zip(
+            together.logits[request_id], alone.logits[request_id], strict=True
+        ):
             assert torch.equal(row, expected)
 
 
 def test_preempted_text_is_recomputed_to_the_same_words():
-    together = run_with_arrivals(5, WANTED, deterministic=False, max_text_tokens=64,
-                                 model=tiny_on('cuda'),
-                                 kv=KVConfig(block_size=4, num_text_blocks=24))
+    together = run_with_arrivals(
+        5,
+        WANTED,
+        deterministic=False,
+        max_text_tokens=64,
+        model=tiny_on('cuda'),
+        kv=KVConfig(block_size=4, num_text_blocks=24),
+    )
     for request_id in WANTED:
         alone = run_with_arrivals(0, [request_id], deterministic=False, model=tiny_on('cuda'))
         equal_up_to_ties(Outcome(together, request_id), Outcome(alone, request_id))
@@ -75,9 +83,14 @@ def test_preempted_text_is_recomputed_to_the_same_words():
 
 def one_frame(device: str, sharing: str) -> Harness:
     """Three tasks on one frame."""
-    harness = record_logits(Harness(
-        tiny_on(device), FakeSensors(2, num_observations=1), deterministic=True,
-        kv=KVConfig(sharing=sharing, max_live_prefixes=5)))
+    harness = record_logits(
+        Harness(
+            tiny_on(device),
+            FakeSensors(2, num_observations=1),
+            deterministic=True,
+            kv=KVConfig(sharing=sharing, max_live_prefixes=5),
+        )
+    )
     harness.run_until(lambda: harness.chunks)
     for request_id in (1, 2):
         harness.ask(f'question {request_id}', max_tokens=12, request_id=request_id)
@@ -95,8 +108,11 @@ def test_a_shared_prefix_gives_what_isolated_ones_and_a_cpu_give(device, sharing
 
 
 def test_sharing_saves_as_much_storage_as_on_a_cpu():
-    found = {(device, sharing): peak(tiny_on(device), sharing)
-             for device in ('cpu', 'cuda') for sharing in ('shared', 'isolated')}
+    found = {
+        (device, sharing): peak(tiny_on(device), sharing)
+        for device in ('cpu', 'cuda')
+        for sharing in ('shared', 'isolated')
+    }
     for sharing in ('shared', 'isolated'):
         assert found['cuda', sharing] == found['cpu', sharing]
     shared, private = found['cuda', 'shared']
@@ -120,8 +136,11 @@ def results_of(model: FlowVLA) -> dict[str, torch.Tensor]:
     px = config.vision.image_px
     images = [torch.rand(3, px, px, generator=generator) * 2 - 1 for _ in range(3)]
     hidden = sequence.prefill(images, torch.arange(5, 25))
-    state = (torch.rand(1, config.padded_state_dim, generator=generator)
-             if model.spec.action_head_tokens else None)
+    state = (
+        torch.rand(1, config.padded_state_dim, generator=generator)
+        if model.spec.action_head_tokens
+        else None
+    )
     velocity, action = sequence.act(torch.randn(model.noise_shape(), generator=generator), state)
     logits = torch.stack([sequence.step(token) for token in (7, 8, 9)])
     found = {'hidden': hidden, 'velocity': velocity, 'actions': action.actions, 'logits': logits}

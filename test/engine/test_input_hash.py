@@ -1,4 +1,5 @@
 """The hash of what a prefix is computed from: what it covers, and that it fits into slices."""
+
 from dataclasses import replace
 import hashlib
 
@@ -17,9 +18,11 @@ FRAME = CameraFrame('front', 5, 7, np.arange(48, dtype=np.uint8).reshape(4, 4, 3
 def expected(harness, observation_id, prompt=()):
     """What an auditor computes from the images alone."""
     frames = harness.sensors.make(observation_id, 0).frames
-    return input_hash(harness.model.checksum,
-                      [(frame, hashlib.sha256(frame.image.tobytes()).hexdigest())
-                       for frame in frames], prompt)
+    return input_hash(
+        harness.model.checksum,
+        [(frame, hashlib.sha256(frame.image.tobytes()).hexdigest()) for frame in frames],
+        prompt,
+    )
 
 
 def test_chunks_and_texts_carry_the_hash_of_their_own_images():
@@ -27,14 +30,14 @@ def test_chunks_and_texts_carry_the_hash_of_their_own_images():
     harness.ask('question', max_tokens=3)
     harness.ask('scene', max_tokens=3, task=TaskType.SCENE_GRAPH)
     harness.finish_text().run(15)
-    found = {chunk.provenance.observation_id: chunk.provenance.prefix_hash
-             for chunk in harness.chunks}
+    found = {
+        chunk.provenance.observation_id: chunk.provenance.prefix_hash for chunk in harness.chunks
+    }
     assert len(found) >= 3 and len(set(found.values())) == len(found)
     for observation_id, digest in found.items():
         assert digest == expected(harness, observation_id)
     for result in harness.results.values():
-        assert result.provenance.prefix_hash == expected(
-            harness, result.provenance.observation_id)
+        assert result.provenance.prefix_hash == expected(harness, result.provenance.observation_id)
 
 
 def test_the_prompt_within_the_prefix_is_covered():
@@ -43,7 +46,8 @@ def test_the_prompt_within_the_prefix_is_covered():
     harness.run_until(lambda: harness.chunks)
     provenance = harness.chunks[0].provenance
     assert provenance.prefix_hash == expected(
-        harness, provenance.observation_id, harness.model.prefix_prompt('wave', None))
+        harness, provenance.observation_id, harness.model.prefix_prompt('wave', None)
+    )
     assert provenance.prefix_hash != expected(harness, provenance.observation_id)
 
 
@@ -67,10 +71,15 @@ def test_a_large_image_is_hashed_in_pieces_that_are_units():
     assert harness.chunks[0].provenance.prefix_hash == expected(harness, 1)
 
 
-@pytest.mark.parametrize('other', [
-    replace(FRAME, camera='left'),
-    replace(FRAME, image=FRAME.image.reshape(2, 8, 3)),
-    replace(FRAME, image=FRAME.image ^ np.uint8(1))], ids=['camera', 'shape', 'pixels'])
+@pytest.mark.parametrize(
+    'other',
+    [
+        replace(FRAME, camera='left'),
+        replace(FRAME, image=FRAME.image.reshape(2, 8, 3)),
+        replace(FRAME, image=FRAME.image ^ np.uint8(1)),
+    ],
+    ids=['camera', 'shape', 'pixels'],
+)
 def test_it_tells_what_the_model_can_see_and_no_stamps(other):
     def digest(frame, checksum='sum', prompt=()):
         return input_hash(checksum, [(frame, image_hash(frame))], prompt)

@@ -1,4 +1,5 @@
 """Tokens that a grammar forces cost no sampling and share a step; the text stays the same."""
+
 from __future__ import annotations
 
 import random
@@ -22,7 +23,8 @@ def grammar():
     model = tiny()
     token_bytes = [model.detokenize([token]) or None for token in range(model.spec.vocab_size)]
     vocabulary = ConstrainedVocabulary(
-        token_bytes, model.spec.eos_token_ids[0], model.spec.vocab_size)
+        token_bytes, model.spec.eos_token_ids[0], model.spec.vocab_size
+    )
     return SceneGrammar(SceneFormat(('left', 'right'), 6, 4), vocabulary, NUM_TOKENS)
 
 
@@ -31,8 +33,15 @@ def scenes(grammar, num_scenes=6, between=lambda harness: None, **config):
     harness = Harness(max_text_tokens=400, **config)
     harness.check_every = 20
     for seed in range(num_scenes):
-        harness.ask('scene', NUM_TOKENS, TaskType.SCENE_GRAPH, request_id=100 + seed, seed=seed,
-                    temperature=1.0, constraint=grammar.constraint())
+        harness.ask(
+            'scene',
+            NUM_TOKENS,
+            TaskType.SCENE_GRAPH,
+            request_id=100 + seed,
+            seed=seed,
+            temperature=1.0,
+            constraint=grammar.constraint(),
+        )
     for seed in range(2):
         harness.ask('hello', 40, request_id=200 + seed, seed=seed, temperature=1.0)
     while harness.engine.text.num_live:
@@ -50,7 +59,8 @@ def test_the_texts_are_those_of_one_token_a_step(grammar):
     walking = scenes(grammar, deterministic=True, jump_forward=False)
     assert texts(jumping) == texts(walking)
     assert {result.finish_reason for key, result in jumping.results.items() if key < 200} == {
-        FinishReason.STOP}
+        FinishReason.STOP
+    }
     counters, before = jumping.engine.counters, walking.engine.counters
     assert counters.text_tokens == before.text_tokens and before.forced_tokens == 0
     assert counters.forced_tokens > counters.text_tokens // 4
@@ -62,8 +72,11 @@ def test_the_texts_are_those_of_one_token_a_step(grammar):
 @pytest.mark.parametrize('num_text_blocks', [256, 42])  # the second is too little for all
 def test_batches_cuts_and_lost_blocks_leave_the_texts_as_they_are(grammar, num_text_blocks):
     expected = texts(scenes(grammar, deterministic=True))
-    cut = scenes(grammar, scheduler=SchedulerConfig(micro_slice_s=1e-9),
-                 kv=KVConfig(num_text_blocks=num_text_blocks))
+    cut = scenes(
+        grammar,
+        scheduler=SchedulerConfig(micro_slice_s=1e-9),
+        kv=KVConfig(num_text_blocks=num_text_blocks),
+    )
     assert texts(cut) == expected
     assert (cut.engine.counters.tokens_recomputed > 0) == (num_text_blocks == 42)
 

@@ -1,4 +1,5 @@
 """Misuse of the KV memory is an error that changes nothing, and damage is seen."""
+
 from kv_cases import begin, build, make_manager
 import pytest
 
@@ -108,9 +109,18 @@ def tamper_with_the_reserve(cache, context):
         cache.pool._free_runs.pop()
 
 
-@pytest.mark.parametrize('tamper', [
-    tamper_with_a_count, tamper_with_a_table, tamper_with_two_tables, tamper_with_a_reference,
-    tamper_with_a_holder, tamper_with_a_lost_run, tamper_with_the_reserve])
+@pytest.mark.parametrize(
+    'tamper',
+    [
+        tamper_with_a_count,
+        tamper_with_a_table,
+        tamper_with_two_tables,
+        tamper_with_a_reference,
+        tamper_with_a_holder,
+        tamper_with_a_lost_run,
+        tamper_with_the_reserve,
+    ],
+)
 def test_the_integrity_check_sees_every_kind_of_damage(tamper):
     cache = make_manager()
     prefix = build(cache)

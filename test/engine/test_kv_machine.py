@@ -1,4 +1,5 @@
 """The KV memory is whole under any sequence of requests, observations and exhaustion."""
+
 from hypothesis import settings, strategies
 from hypothesis.stateful import initialize, invariant, precondition, rule, RuleBasedStateMachine
 from kv_cases import begin, make_manager, PREFIX_TOKENS
@@ -29,8 +30,11 @@ class ManagerMachine(RuleBasedStateMachine):
 
     @initialize(slots=strategies.integers(2, 5), blocks=strategies.integers(1, 40))
     def configure(self, slots, blocks):
-        self.kv = make_manager(max_live_prefixes=slots, num_text_blocks=blocks,
-                               text_prefix_max_age_s=MAX_AGE_NS * 1e-9)
+        self.kv = make_manager(
+            max_live_prefixes=slots,
+            num_text_blocks=blocks,
+            text_prefix_max_age_s=MAX_AGE_NS * 1e-9,
+        )
         self.pool, self.num_slots = self.kv.pool, slots
         self.pointer = self.kv.cache.data.data_ptr()
         self.observations_move_on(3)
@@ -115,7 +119,8 @@ class ManagerMachine(RuleBasedStateMachine):
         assert chosen is newest or self.now_ns - chosen.steady_ns < MAX_AGE_NS
         self.num_requests += 1
         self.requests[self.num_requests] = self.kv.bind_context(
-            TaskType.DIALOGUE, chosen, self.now_ns)
+            TaskType.DIALOGUE, chosen, self.now_ns
+        )
 
     @precondition(lambda self: self.requests)
     @rule(data=strategies.data(), tokens=strategies.integers(1, 70))
@@ -175,7 +180,7 @@ class ManagerMachine(RuleBasedStateMachine):
                 pages = self.kv.cache.data[:, :, list(context.block_table)]
                 assert (pages == -1000 - context.prefix.observation_id).all()
         for number, context in self.requests.items():
-            written = list(context.block_table[:-(-context.num_tokens // BLOCK_SIZE)])
+            written = list(context.block_table[: -(-context.num_tokens // BLOCK_SIZE)])
             assert (self.kv.cache.data[:, :, written] == -number).all()
 
     @invariant()

@@ -1,4 +1,5 @@
 """Prefixes registered once and shared, contexts bound and released, and what is reported of it."""
+
 from dataclasses import replace
 import random
 
@@ -17,8 +18,9 @@ ACTION, DIALOGUE = TaskType.PHYSICAL_ACTION, TaskType.DIALOGUE
 
 def test_a_prefix_longer_than_a_slot_is_refused():
     with pytest.raises(NeverFitsError, match='needed 100 blocks, available 8'):
-        make_manager().begin_prefix(1600, num_visual_tokens=1600, steady_ns=0,
-                                    provenance=provenance(1))
+        make_manager().begin_prefix(
+            1600, num_visual_tokens=1600, steady_ns=0, provenance=provenance(1)
+        )
 
 
 def test_a_prefix_lives_as_long_as_its_readers():
@@ -203,8 +205,14 @@ def test_the_worked_example_of_the_documentation_is_what_happens():
 
     def note(*_):
         report = memory_report(cache, 0)
-        rows.append((report.blocks_free, report.blocks_owned, report.blocks_shared,
-                     report.bytes_isolated // cache.cache.bytes_per_block))
+        rows.append(
+            (
+                report.blocks_free,
+                report.blocks_owned,
+                report.blocks_shared,
+                report.bytes_isolated // cache.cache.bytes_per_block,
+            )
+        )
 
     note()
     builder = begin(cache, num_tokens=1024)
@@ -223,9 +231,16 @@ def test_the_worked_example_of_the_documentation_is_what_happens():
     note(dialogue.release())
     note(scene_graph.release())
     assert rows == [
-        (785, 0, 0, 0), (657, 128, 0, 0), (657, 0, 128, 128), (650, 7, 128, 135),
-        (640, 17, 128, 273), (622, 35, 128, 419), (494, 35, 256, 419), (504, 25, 256, 281),
-        (650, 7, 128, 135)]
+        (785, 0, 0, 0),
+        (657, 128, 0, 0),
+        (657, 0, 128, 128),
+        (650, 7, 128, 135),
+        (640, 17, 128, 273),
+        (622, 35, 128, 419),
+        (494, 35, 256, 419),
+        (504, 25, 256, 281),
+        (650, 7, 128, 135),
+    ]
 
 
 def test_the_limit_is_two_thirds_for_a_long_prefix():
@@ -233,11 +248,19 @@ def test_the_limit_is_two_thirds_for_a_long_prefix():
     assert reduction_limit(10**6, 208) == pytest.approx(2 / 3, abs=1e-3)
 
 
-@pytest.mark.parametrize('field, value', [
-    ('sharing', 'both'), ('block_size', 0), ('max_live_prefixes', 1), ('num_text_blocks', 0),
-    ('reserved_action_contexts', 1), ('text_prefix_max_age_s', -1.0),
-    ('text_prefix_max_age_s', float('inf')), ('text_prefix_max_age_s', float('nan')),
-])
+@pytest.mark.parametrize(
+    'field, value',
+    [
+        ('sharing', 'both'),
+        ('block_size', 0),
+        ('max_live_prefixes', 1),
+        ('num_text_blocks', 0),
+        ('reserved_action_contexts', 1),
+        ('text_prefix_max_age_s', -1.0),
+        ('text_prefix_max_age_s', float('inf')),
+        ('text_prefix_max_age_s', float('nan')),
+    ],
+)
 def test_a_bad_setting_names_field_and_value(field, value):
     with pytest.raises(ValueError, match=f'kv.{field}: expected .*got {value}'):
         KVConfig(**{field: value})

@@ -1,4 +1,5 @@
 """The policy of best-effort work, on a virtual clock with a table of costs."""
+
 from dataclasses import dataclass
 
 import pytest
@@ -85,7 +86,10 @@ def test_order_is_prefix_then_dialogue_then_scene_graph():
     works = [scene(clock), dialogue(clock), prefix(clock)]
     scheduler = make(clock)
     assert [work.rank for work in scheduler.order(0, works)] == [
-        Rank.PREFIX, Rank.DIALOGUE, Rank.SCENE_GRAPH]
+        Rank.PREFIX,
+        Rank.DIALOGUE,
+        Rank.SCENE_GRAPH,
+    ]
 
 
 def test_no_slice_starts_within_the_safety_threshold():
@@ -292,8 +296,10 @@ def test_slices_are_recorded_in_the_timeline():
     assert all(event.end_ns - event.start_ns == 3 * MS for event in events)
 
 
-@pytest.mark.parametrize('field, value', [('micro_slice_s', 0.0), ('safety_threshold_s', -1.0),
-                                          ('oversize_patience', 0)])
+@pytest.mark.parametrize(
+    'field, value',
+    [('micro_slice_s', 0.0), ('safety_threshold_s', -1.0), ('oversize_patience', 0)],
+)
 def test_a_bad_setting_names_field_and_value(field, value):
     with pytest.raises(ValueError, match=f'{field}: expected .* got {value}'):
         SchedulerConfig(**{field: value})

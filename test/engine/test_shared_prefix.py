@@ -1,4 +1,5 @@
 """One prefix, many readers: what they read is right, and is the same storage."""
+
 from collections import Counter
 import gc
 import hashlib
@@ -55,15 +56,16 @@ def reference_of(harness, scope, num_kv_heads):
 @pytest.mark.parametrize('backend', ['sdpa', 'reference'])
 @pytest.mark.parametrize('sharing', ['shared', 'isolated'])
 def test_outputs_equal_a_cacheless_recompute(sharing, backend, scope, num_kv_heads):
-    harness = run_frame(scope, num_kv_heads, attention_backend=backend,
-                        kv=KVConfig(sharing=sharing))
+    harness = run_frame(
+        scope, num_kv_heads, attention_backend=backend, kv=KVConfig(sharing=sharing)
+    )
     oracle, images, instruction = reference_of(harness, scope, num_kv_heads)
     model = harness.model
     for request_id, prompt in ((1, 'what do you see?'), (2, 'objects:')):
         tokens = harness.results[request_id].tokens
         seed = list(model.text_prompt(prompt))
-        logits = oracle.text_logits(images, seed, tokens, instruction)[len(seed) - 1:-1]
-        ours = torch.stack(harness.logits[request_id])[:len(tokens)]
+        logits = oracle.text_logits(images, seed, tokens, instruction)[len(seed) - 1 : -1]
+        ours = torch.stack(harness.logits[request_id])[: len(tokens)]
         assert (ours - logits).abs().max() < 1e-5
     chunk = harness.chunks[0]
     noise = keyed_noise(model.noise_shape(), 0, 1)
@@ -80,8 +82,9 @@ def test_shared_and_isolated_are_bit_equal():
     assert np.array_equal(shared.chunks[0].values, isolated.chunks[0].values)
     for request_id in (1, 2):
         assert shared.results[request_id].tokens == isolated.results[request_id].tokens
-        assert torch.equal(torch.stack(shared.logits[request_id]),
-                           torch.stack(isolated.logits[request_id]))
+        assert torch.equal(
+            torch.stack(shared.logits[request_id]), torch.stack(isolated.logits[request_id])
+        )
 
 
 @pytest.mark.parametrize('scope', SCOPES)
@@ -110,8 +113,13 @@ def test_a_camera_whose_image_has_not_changed_is_not_encoded_again():
         def make(self, observation_id, now_ns):
             fresh = super().make(observation_id, now_ns)
             old = super().make((observation_id + 1) // 2, now_ns)
-            return type(fresh)(observation_id, fresh.stamp_ns, now_ns,
-                               (fresh.frames[0], old.frames[1]), fresh.state)
+            return type(fresh)(
+                observation_id,
+                fresh.stamp_ns,
+                now_ns,
+                (fresh.frames[0], old.frames[1]),
+                fresh.state,
+            )
 
     def chunks(reuse):
         harness = Harness(sensors=HalfSpeed(2, num_observations=6), reuse_vision=reuse).run(60)
@@ -135,10 +143,14 @@ def test_a_second_reader_gets_the_same_storage_not_a_copy():
     readers = [request.context.prefix for request in harness.engine.text.live()]
     readers.append(harness.engine.action.ready.context.prefix)
     assert len(readers) == 3
-    pointers = {tuple(
-        tensor.data_ptr() for layer in range(harness.model.spec.num_layers)
-        for tensor in manager.cache.prefix_view(layer, prefix.first_block, prefix.num_tokens))
-                for prefix in readers}
+    pointers = {
+        tuple(
+            tensor.data_ptr()
+            for layer in range(harness.model.spec.num_layers)
+            for tensor in manager.cache.prefix_view(layer, prefix.first_block, prefix.num_tokens)
+        )
+        for prefix in readers
+    }
     assert len(pointers) == 1
 
 
@@ -151,7 +163,8 @@ def test_the_prefix_is_the_same_after_every_reader_whatever_the_schedule():
         state = hashlib.sha256()
         for layer in range(harness.model.spec.num_layers):
             for tensor in harness.engine.manager.cache.prefix_view(
-                    layer, prefix.first_block, prefix.num_tokens):
+                layer, prefix.first_block, prefix.num_tokens
+            ):
                 state.update(tensor.contiguous().numpy().tobytes())
         return state.hexdigest()
 

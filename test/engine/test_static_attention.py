@@ -1,5 +1,5 @@
-"""Static plans: batches of one form share a place on the device, and results stay each one's own.
-"""
+"""Static plans: batches of one form share a place on the device, results stay apart."""
+
 from __future__ import annotations
 
 from functools import partial
@@ -16,12 +16,18 @@ HEADS = (Heads(8, 1, 256), Heads(15, 5, 64), Heads(4, 4, 40), Heads(4, 1, 32))
 ROWS = [Task(1, CAUSAL, 5, 0), Task(1, CAUSAL, 0, 1), Task(1, CAUSAL, 70, 0)]
 SPAN = [Task(17, BIDIRECTIONAL, 3, 0, scattered=False)]
 BUILD = [Task(23, BIDIRECTIONAL, scattered=False)]
-CUDA = pytest.param('cuda', marks=[pytest.mark.gpu, pytest.mark.skipif(
-    not torch.cuda.is_available(), reason='needs a CUDA device')])
+CUDA = pytest.param(
+    'cuda',
+    marks=[
+        pytest.mark.gpu,
+        pytest.mark.skipif(not torch.cuda.is_available(), reason='needs a CUDA device'),
+    ],
+)
 
 
-def batch_of(tasks: list[Task], heads: Heads = HEADS[3], dtype: torch.dtype = torch.float32,
-             **options: int) -> Batch:
+def batch_of(
+    tasks: list[Task], heads: Heads = HEADS[3], dtype: torch.dtype = torch.float32, **options: int
+) -> Batch:
     """Two prefixes, and NaN in every dead row."""
     return make_batch(heads, tasks, [300, 41], dtype=dtype, **options)
 
@@ -40,8 +46,9 @@ def result(batch: Batch, device: str) -> tuple[Tensor, Tensor]:
 @pytest.mark.parametrize('heads', HEADS)
 @pytest.mark.parametrize('tasks', [ROWS, SPAN, BUILD])
 @pytest.mark.parametrize(('dtype', 'tolerance'), [(torch.float32, 2e-5), (torch.bfloat16, 2e-2)])
-def test_it_equals_dense_softmax(device: str, heads: Heads, tasks: list[Task],
-                                 dtype: torch.dtype, tolerance: float) -> None:
+def test_it_equals_dense_softmax(
+    device: str, heads: Heads, tasks: list[Task], dtype: torch.dtype, tolerance: float
+) -> None:
     batch = batch_of(tasks, heads, dtype)
     expected_out, expected_lse = batch.expected()
     out, lse = result(batch, device)
@@ -65,13 +72,19 @@ def test_batches_of_one_form_may_alternate() -> None:
         torch.testing.assert_close(out.double(), expected[rows[turn]], rtol=0.0, atol=2e-5)
 
 
-@pytest.mark.parametrize(('tasks', 'is_static'), [
-    (ROWS, True), (SPAN, True), (BUILD, True),
-    ([Task(5, CAUSAL, 0, 0)], False),  # a text's prompt
-    ([*ROWS, Task(3, CAUSAL, 2, 0)], False),  # a row with forced tokens
-    ([Task(5, PREFIX_ONLY, prefix=0)], False),
-    ([Task(9, BIDIRECTIONAL, 0, 0)], False),  # scattered
-    ([Task(1, CAUSAL, 4)], False)])  # without a prefix
+@pytest.mark.parametrize(
+    ('tasks', 'is_static'),
+    [
+        (ROWS, True),
+        (SPAN, True),
+        (BUILD, True),
+        ([Task(5, CAUSAL, 0, 0)], False),  # a text's prompt
+        ([*ROWS, Task(3, CAUSAL, 2, 0)], False),  # a row with forced tokens
+        ([Task(5, PREFIX_ONLY, prefix=0)], False),
+        ([Task(9, BIDIRECTIONAL, 0, 0)], False),  # scattered
+        ([Task(1, CAUSAL, 4)], False),
+    ],
+)  # without a prefix
 def test_only_the_batches_that_run_most_have_a_form(tasks: list[Task], is_static: bool) -> None:
     batch = batch_of(tasks)
     backend = create_backend('static', batch.kv, batch.heads.num_heads)

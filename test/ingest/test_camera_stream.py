@@ -1,4 +1,5 @@
 """A camera's messages: stamps of every kind, pictures that stand still, sizes that change."""
+
 from array import array
 from types import SimpleNamespace
 
@@ -18,9 +19,12 @@ class Camera:
     def __init__(self, **rules):
         self.frames, self.dropped, self.jumps, self.resized = [], [], [], []
         self.stream = CameraStream(
-            'cam', IngestRules(**rules),
-            CameraSink(self.frames.append, self.dropped.append, self.jumps.append,
-                       self.resized.append))
+            'cam',
+            IngestRules(**rules),
+            CameraSink(
+                self.frames.append, self.dropped.append, self.jumps.append, self.resized.append
+            ),
+        )
         self.counts = self.stream.counts
         self.now_ns = 100 * SECOND  # steady
 
@@ -28,8 +32,13 @@ class Camera:
         """Send an image of one colour; return whether it became a frame."""
         width, height = size
         message = SimpleNamespace(
-            encoding='rgb8', width=width, height=height, step=3 * width, is_bigendian=0,
-            data=array('B', np.full(3 * width * height, picture % 256, np.uint8).tobytes()))
+            encoding='rgb8',
+            width=width,
+            height=height,
+            step=3 * width,
+            is_bigendian=0,
+            data=array('B', np.full(3 * width * height, picture % 256, np.uint8).tobytes()),
+        )
         if stamp_ns is None:
             stamp_ns = self.now_ns + OFFSET_NS - age_ns
         return self.stream.take(message, stamp_ns, Receipt(self.now_ns, OFFSET_NS))
@@ -97,10 +106,17 @@ def test_one_pixel_is_enough_to_be_alive():
     for number in range(50):
         camera.now_ns += 100 * MS
         picture[5, 3, 1] = number % 2
-        message = SimpleNamespace(encoding='rgb8', width=16, height=12, step=48, is_bigendian=0,
-                                  data=array('B', picture.tobytes()))
-        assert camera.stream.take(message, camera.now_ns + OFFSET_NS,
-                                  Receipt(camera.now_ns, OFFSET_NS))
+        message = SimpleNamespace(
+            encoding='rgb8',
+            width=16,
+            height=12,
+            step=48,
+            is_bigendian=0,
+            data=array('B', picture.tobytes()),
+        )
+        assert camera.stream.take(
+            message, camera.now_ns + OFFSET_NS, Receipt(camera.now_ns, OFFSET_NS)
+        )
     assert not camera.dropped
 
 

@@ -1,4 +1,5 @@
 """Joints are found by name; nothing that is not a measured position gets through."""
+
 from array import array
 import math
 
@@ -15,8 +16,11 @@ def mapper():
 
 
 def test_the_order_of_the_message_does_not_matter(mapper):
-    for names in (['shoulder', 'elbow', 'wrist'], ['wrist', 'shoulder', 'elbow'],
-                  ['gripper', 'elbow', 'wrist', 'x', 'shoulder']):
+    for names in (
+        ['shoulder', 'elbow', 'wrist'],
+        ['wrist', 'shoulder', 'elbow'],
+        ['gripper', 'elbow', 'wrist', 'x', 'shoulder'],
+    ):
         value_of = {'shoulder': 1.0, 'elbow': 2.0, 'wrist': 3.0}
         positions = [value_of.get(name, math.nan) for name in names]
         np.testing.assert_array_equal(mapper.map(names, positions), [1.0, 2.0, 3.0])
@@ -78,8 +82,10 @@ def test_a_robot_without_joints_or_with_one_twice_is_a_mistake(names):
         JointMapper(names)
 
 
-@given(names=strategies.lists(strategies.sampled_from('abcd'), max_size=6),
-       positions=strategies.lists(strategies.floats(), max_size=6))
+@given(
+    names=strategies.lists(strategies.sampled_from('abcd'), max_size=6),
+    positions=strategies.lists(strategies.floats(), max_size=6),
+)
 def test_random_messages_give_finite_positions_or_a_joint_state_error(names, positions):
     try:
         values = JointMapper(['a', 'b']).map(names, positions)

@@ -1,4 +1,5 @@
 """Joint states as they come: stamps, order, and a flood of them."""
+
 import math
 
 import pytest
@@ -49,7 +50,8 @@ def test_a_stamp_ahead_gives_no_negative_latency(robot):
 def test_a_position_that_is_no_number_of_a_state_is_refused_and_the_next_is_taken(robot, bad):
     assert not send(robot, position=(bad, 1.0))
     assert robot.counts.refused == 1 and 'position: expected finite values, got b' in (
-        robot.counts.newest_problem)
+        robot.counts.newest_problem
+    )
     assert send(robot)
 
 

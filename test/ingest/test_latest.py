@@ -1,4 +1,5 @@
 """The slot holds the newest value, gives each at most once and counts the rest."""
+
 from threading import Thread
 
 from oxygen_ros.ingest import Latest

@@ -1,4 +1,5 @@
 """Small formats, vocabularies and provenances for the memory tests."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
@@ -29,8 +30,9 @@ def scene_format() -> SceneFormat:
 
 
 @pytest.fixture(scope='session')
-def scene_grammar(scene_format: SceneFormat,
-                  byte_vocabulary: ConstrainedVocabulary) -> SceneGrammar:
+def scene_grammar(
+    scene_format: SceneFormat, byte_vocabulary: ConstrainedVocabulary
+) -> SceneGrammar:
     """Compile the grammar for byte tokens."""
     return SceneGrammar(scene_format, byte_vocabulary, 512)
 
@@ -38,10 +40,21 @@ def scene_grammar(scene_format: SceneFormat,
 @pytest.fixture(scope='session')
 def make_provenance() -> MakeProvenance:
     """Return a maker of provenances that name two cameras."""
-    def make(observation_id: int = 1, stamp_ns: int = 1_000,
-             cameras: tuple[str, ...] = ('front', 'left')) -> Provenance:
-        return Provenance(observation_id, stamp_ns, cameras, (stamp_ns,) * len(cameras),
-                          stamp_ns, 'c0ffee' * 10 + 'c0ff')
+
+    def make(
+        observation_id: int = 1,
+        stamp_ns: int = 1_000,
+        cameras: tuple[str, ...] = ('front', 'left'),
+    ) -> Provenance:
+        return Provenance(
+            observation_id,
+            stamp_ns,
+            cameras,
+            (stamp_ns,) * len(cameras),
+            stamp_ns,
+            'c0ffee' * 10 + 'c0ff',
+        )
+
     return make
 
 

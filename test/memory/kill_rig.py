@@ -2,6 +2,7 @@
 
 Run as a program in a folder; prints one JSON line. Forks from a process without threads.
 """
+
 from __future__ import annotations
 
 import json
@@ -95,8 +96,17 @@ def main(folder: Path) -> None:
         if before is None:
             break
     missing = committed - found
-    print(json.dumps({'kills': NUM_KILLS, 'committed': len(committed), 'missing': len(missing),
-                      'torn': num_torn, 'synced': num_synced}))
+    print(
+        json.dumps(
+            {
+                'kills': NUM_KILLS,
+                'committed': len(committed),
+                'missing': len(missing),
+                'torn': num_torn,
+                'synced': num_synced,
+            }
+        )
+    )
 
 
 if __name__ == '__main__':

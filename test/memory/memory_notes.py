@@ -1,4 +1,5 @@
 """Scenes, provenances and notes for the tests of the store."""
+
 from __future__ import annotations
 
 from dataclasses import replace
@@ -24,28 +25,55 @@ def provenance(number: int) -> Provenance:
     return Provenance(number, stamp, ('front', 'left'), (stamp, stamp - 5), stamp - 9, 'c0' * 32)
 
 
-def known(object_id: int, number: int, label: str = 'cup', *attributes: str,
-          camera: str = 'front', box: tuple[float, float, float, float] | None = (0, 0, 10, 10),
-          position: tuple[float, float, float] | None = None,
-          frame_id: str = 'map') -> SceneObject:
+def known(
+    object_id: int,
+    number: int,
+    label: str = 'cup',
+    *attributes: str,
+    camera: str = 'front',
+    box: tuple[float, float, float, float] | None = (0, 0, 10, 10),
+    position: tuple[float, float, float] | None = None,
+    frame_id: str = 'map',
+) -> SceneObject:
     """Return an object seen in observation `number`."""
     stamp = START + number * SECOND
-    return SceneObject(object_id, label, attributes, 0.5, camera, box,
-                       frame_id if position else '', position, stamp, stamp, provenance(number))
+    return SceneObject(
+        object_id,
+        label,
+        attributes,
+        0.5,
+        camera,
+        box,
+        frame_id if position else '',
+        position,
+        stamp,
+        stamp,
+        provenance(number),
+    )
 
 
-def scene(number: int, *objects: SceneObject,
-          relations: tuple[tuple[int, str, int], ...] = ()) -> SceneNote:
+def scene(
+    number: int, *objects: SceneObject, relations: tuple[tuple[int, str, int], ...] = ()
+) -> SceneNote:
     """Return what was remembered after observation `number`."""
     edges = tuple(SceneRelation(*triple, provenance(number)) for triple in relations)
-    return SceneNote(SceneUpdate(number, START + number * SECOND, objects, edges,
-                                 provenance(number)))
+    return SceneNote(
+        SceneUpdate(number, START + number * SECOND, objects, edges, provenance(number))
+    )
 
 
 def said(number: int, text: str) -> UtteranceNote:
     """Return an utterance."""
-    return UtteranceNote(text, START + number * SECOND, provenance(number), number, 'stop',
-                         'what is there?', 'unverified', (3, 4))
+    return UtteranceNote(
+        text,
+        START + number * SECOND,
+        provenance(number),
+        number,
+        'stop',
+        'what is there?',
+        'unverified',
+        (3, 4),
+    )
 
 
 def told(number: int, text: str) -> InstructionNote:
@@ -65,7 +93,9 @@ def with_place(note: SceneNote, *values: float) -> SceneNote:
 
 def one_of_each(number: int) -> list[Note]:
     """Return one note of each kind."""
-    return [scene(number, known(1, number), known(2, number, 'table'),
-                  relations=((1, 'on', 2),)),
-            said(number, f'utterance {number}'), told(number, f'instruction {number}'),
-            chunk(number)]
+    return [
+        scene(number, known(1, number), known(2, number, 'table'), relations=((1, 'on', 2),)),
+        said(number, f'utterance {number}'),
+        told(number, f'instruction {number}'),
+        chunk(number),
+    ]

@@ -1,4 +1,5 @@
 """The command `oxygen audit` as a person uses it."""
+
 from __future__ import annotations
 
 import csv
@@ -18,16 +19,24 @@ def folder(tmp_path: Path) -> Path:
     """Return the folder of a log of one run with two chunks."""
     folder = tmp_path / 'audit'
     log = AuditLog(folder, wall_ns=lambda: 1_700_000_000_500_000_000)
-    log.append([AuditRecord('chunk', 5, {'chunk_id': number, 'note': '=1+1, "é"'},
-                            {'id': 40 + number, 'stamp_ns': 4, 'cameras': {'front': 3}})
-                for number in (1, 2)])
+    log.append(
+        [
+            AuditRecord(
+                'chunk',
+                5,
+                {'chunk_id': number, 'note': '=1+1, "é"'},
+                {'id': 40 + number, 'stamp_ns': 4, 'cameras': {'front': 3}},
+            )
+            for number in (1, 2)
+        ]
+    )
     log.close()
     return folder
 
 
 def spoil(folder: Path) -> Path:
     """Change one byte of the third record; return its file."""
-    path, = segment_paths(folder)
+    (path,) = segment_paths(folder)
     lines = path.read_bytes().splitlines(keepends=True)
     lines[2] = lines[2].replace(b'front', b'frond')
     path.write_bytes(b''.join(lines))
@@ -38,24 +47,31 @@ def test_verify_says_how_far_it_is_good(folder: Path, capsys: pytest.CaptureFixt
     assert main_audit(['verify', str(folder)]) == 0
     link = verify(segment_paths(folder)).link
     assert capsys.readouterr().out == (
-        f'ok: 4 records in 1 files, up to {link.seq}:{link.digest}\n')
+        f'ok: 4 records in 1 files, up to {link.seq}:{link.digest}\n'
+    )
     expected = f'{link.seq}:{link.digest}'
     assert main_audit(['verify', '--expect', expected, *map(str, segment_paths(folder))]) == 0
     assert main_audit(['verify', '--expect', f'9:{link.digest}', str(folder)]) == 1
 
 
-def test_verify_names_the_first_bad_record(folder: Path,
-                                           capsys: pytest.CaptureFixture[str]) -> None:
+def test_verify_names_the_first_bad_record(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = spoil(folder)
     assert main_audit(['verify', str(folder)]) == 1
     assert capsys.readouterr().err.startswith(
-        f'{path}:3: record 3: its hash does not match its content\n')
+        f'{path}:3: record 3: its hash does not match its content\n'
+    )
     assert main_audit(['verify', '--json', str(folder)]) == 1
     found = json.loads(capsys.readouterr().out)
     assert found['ok'] is False
     assert found['faults'][0] == {
-        'file': str(path), 'line': 3, 'seq': 3, 'torn_tail': False,
-        'reason': 'its hash does not match its content'}
+        'file': str(path),
+        'line': 3,
+        'seq': 3,
+        'torn_tail': False,
+        'reason': 'its hash does not match its content',
+    }
 
 
 def test_verify_without_a_head_has_to_be_asked_for(folder: Path) -> None:
@@ -75,9 +91,10 @@ def test_a_keyed_log_needs_its_key(tmp_path: Path, capsys: pytest.CaptureFixture
     assert 'expected at least 16 bytes' in capsys.readouterr().err
 
 
-def test_repair_moves_a_torn_tail_and_nothing_else(folder: Path,
-                                                   capsys: pytest.CaptureFixture[str]) -> None:
-    path, = segment_paths(folder)
+def test_repair_moves_a_torn_tail_and_nothing_else(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (path,) = segment_paths(folder)
     assert main_audit(['repair', str(path)]) == 0
     assert 'nothing to repair' in capsys.readouterr().out
     with path.open('ab') as file:
@@ -91,8 +108,9 @@ def test_repair_moves_a_torn_tail_and_nothing_else(folder: Path,
     assert main_audit(['repair', str(folder)]) == 1
 
 
-def test_show_prints_what_came_from_an_observation(folder: Path,
-                                                   capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_prints_what_came_from_an_observation(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main_audit(['show', '--observation', '42', str(folder)]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert (shown['run'], shown['kind'], shown['body']['chunk_id']) == (1, 'chunk', 2)
@@ -101,8 +119,9 @@ def test_show_prints_what_came_from_an_observation(folder: Path,
     assert main_audit(['show', '--observation', '99', str(folder)]) == 1
 
 
-def test_export_writes_a_table(folder: Path, tmp_path: Path,
-                               capsys: pytest.CaptureFixture[str]) -> None:
+def test_export_writes_a_table(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = tmp_path / 'out.csv'
     assert main_audit(['export', '--csv', str(out), str(folder)]) == 0
     with out.open(newline='', encoding='utf-8') as file:
@@ -122,8 +141,9 @@ def test_export_writes_a_table(folder: Path, tmp_path: Path,
     assert 'not all' in captured.err
 
 
-@pytest.mark.parametrize('argv', [
-    [], ['verify'], ['verify', '--expect', 'x', 'f'], ['export', 'f'], ['burn', 'f']])
+@pytest.mark.parametrize(
+    'argv', [[], ['verify'], ['verify', '--expect', 'x', 'f'], ['export', 'f'], ['burn', 'f']]
+)
 def test_wrong_use_ends_with_status_two(argv: list[str]) -> None:
     with pytest.raises(SystemExit) as exit_info:
         main_audit(argv)
@@ -138,8 +158,9 @@ def test_help_is_there_for_each_command(capsys: pytest.CaptureFixture[str]) -> N
         assert 'oxygen audit' in capsys.readouterr().out
 
 
-def test_what_cannot_be_read_is_one_line(tmp_path: Path,
-                                         capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_read_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main_audit(['verify', str(tmp_path)]) == 2
     assert main_audit(['verify', str(tmp_path / 'none.jsonl')]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 2

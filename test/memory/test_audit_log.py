@@ -1,4 +1,5 @@
 """The audit log: what a record holds, rotation, syncs, and what a crash leaves."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -42,22 +43,33 @@ def event(number: int = 0) -> AuditRecord:
 
 
 def test_records_name_observation_model_parameters_and_software(
-        tmp_path: Path, audit_context: AuditContext) -> None:
+    tmp_path: Path, audit_context: AuditContext
+) -> None:
     values = np.arange(6, dtype=np.float32).reshape(2, 3)
     chunk = ActionChunk(3, 1, values, 50, 1_005, 20, 40, 60, 90, SEEN)
-    result = TextResult(9, TaskType.DIALOGUE, 'the cup is red', (1, 2, 3), FinishReason.STOP, '',
-                        10, 20, 30, SEEN)
+    result = TextResult(
+        9, TaskType.DIALOGUE, 'the cup is red', (1, 2, 3), FinishReason.STOP, '', 10, 20, 30, SEEN
+    )
     update = SceneUpdate(2, 1_000, (SceneObject(1, 'cup'), SceneObject(2, 'mug')), (), SEEN)
     log = AuditLog(tmp_path, wall_ns=lambda: 77)
-    log.append([
-        chunk_record(chunk, audit_context),
-        utterance_record(result, 2_000, audit_context, 'contradicted', ['it is blue'], [4]),
-        scene_record(update, 'cup 0 0000\n.', audit_context, {1: 'contradicted', 2: ''}),
-        event_record('instruction', 2_500, audit_context, text='stop', source='~/x')])
+    log.append(
+        [
+            chunk_record(chunk, audit_context),
+            utterance_record(result, 2_000, audit_context, 'contradicted', ['it is blue'], [4]),
+            scene_record(update, 'cup 0 0000\n.', audit_context, {1: 'contradicted', 2: ''}),
+            event_record('instruction', 2_500, audit_context, text='stop', source='~/x'),
+        ]
+    )
     log.close()
     records = [fields for _, fields in find_records(segment_paths(tmp_path))]
     assert [fields['kind'] for fields in records] == [
-        'segment', 'chunk', 'utterance', 'scene', 'instruction', 'close']
+        'segment',
+        'chunk',
+        'utterance',
+        'scene',
+        'instruction',
+        'close',
+    ]
     for fields in records[1:5]:
         assert fields['model_checksum'] == audit_context.model_checksum
         assert fields['parameters_hash'] == audit_context.parameters_hash
@@ -66,8 +78,11 @@ def test_records_name_observation_model_parameters_and_software(
     for fields in records[1:4]:
         assert fields['prefix_hash'] == 'f00'
         assert fields['observation'] == {
-            'id': 7, 'stamp_ns': 1_000, 'cameras': {'front': 1_000, 'left': 990},
-            'state_stamp_ns': 995}
+            'id': 7,
+            'stamp_ns': 1_000,
+            'cameras': {'front': 1_000, 'left': 990},
+            'state_stamp_ns': 995,
+        }
     assert records[1]['body']['values_sha256'] == hashlib.sha256(values.tobytes()).hexdigest()
     assert records[1]['body']['chunk_id'] == 3
     assert records[2]['body']['verdict'] == 'contradicted'
@@ -78,12 +93,17 @@ def test_records_name_observation_model_parameters_and_software(
 def test_records_are_found_by_observation_chunk_and_run(tmp_path: Path) -> None:
     for _ in range(2):
         log = AuditLog(tmp_path)
-        log.append([AuditRecord('chunk', 5, {'chunk_id': number}, {'id': number})
-                    for number in range(1, 4)])
+        log.append(
+            [
+                AuditRecord('chunk', 5, {'chunk_id': number}, {'id': number})
+                for number in range(1, 4)
+            ]
+        )
         log.close()
     paths = segment_paths(tmp_path)
-    assert [(run, fields['body']['chunk_id']) for run, fields in find_records(
-        paths, observation_id=2)] == [(1, 2), (2, 2)]
+    assert [
+        (run, fields['body']['chunk_id']) for run, fields in find_records(paths, observation_id=2)
+    ] == [(1, 2), (2, 2)]
     assert [run for run, _ in find_records(paths, chunk_id=3, kind='chunk')] == [1, 2]
     assert list(find_records(paths, chunk_id=9)) == []
 
@@ -103,8 +123,9 @@ def test_the_chain_is_carried_over_files_and_runs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(('policy', 'num_syncs'), [('always', 10), ('interval', 3), ('never', 0)])
-def test_the_disk_is_waited_for_by_policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-                                          policy: str, num_syncs: int) -> None:
+def test_the_disk_is_waited_for_by_policy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policy: str, num_syncs: int
+) -> None:
     synced: list[int] = []
     now_s = [0.0]
     log = AuditLog(tmp_path, AuditRules(fsync=policy, interval_s=1.0), steady_s=lambda: now_s[0])
@@ -124,17 +145,18 @@ def test_the_disk_is_waited_for_by_policy(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_a_failed_write_leaves_nothing_behind_and_may_be_repeated(
-        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     log = AuditLog(tmp_path)
     log.append([event(1)])
-    path, = segment_paths(tmp_path)
+    (path,) = segment_paths(tmp_path)
     before, head = path.read_bytes(), log.head
     write = os.write
 
     def fill_up(file: int, data: bytes) -> int:
         if len(data) < 100:
             raise OSError(28, 'No space left on device')
-        return write(file, data[:len(data) // 2])
+        return write(file, data[: len(data) // 2])
 
     monkeypatch.setattr('oxygen_ros.memory.audit.segment_file.os.write', fill_up)
     for _ in range(3):
@@ -149,9 +171,10 @@ def test_a_failed_write_leaves_nothing_behind_and_may_be_repeated(
 
 
 def test_a_part_that_could_not_be_cut_off_is_cut_off_later(
-        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     log = AuditLog(tmp_path)
-    path, = segment_paths(tmp_path)
+    (path,) = segment_paths(tmp_path)
     size, write = path.stat().st_size, os.write
 
     def fail(*_: object) -> int:
@@ -174,7 +197,8 @@ def test_a_part_that_could_not_be_cut_off_is_cut_off_later(
 
 
 def test_a_sync_that_fails_is_told_and_tried_again(
-        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     log = AuditLog(tmp_path, AuditRules(fsync='always'))
 
     def fail(*_: object) -> None:
@@ -215,8 +239,10 @@ def test_another_key_is_refused_for_the_same_folder(tmp_path: Path) -> None:
 def test_a_record_that_is_too_long_or_of_unknown_kind_is_refused(tmp_path: Path) -> None:
     log = AuditLog(tmp_path)
     for record, message in (
-            (AuditRecord('mode', 0, {str(key): 'x' * 4_000 for key in range(40)}), 'at most'),
-            (AuditRecord('gossip', 0), 'kind'), (AuditRecord('segment', 0), 'kind')):
+        (AuditRecord('mode', 0, {str(key): 'x' * 4_000 for key in range(40)}), 'at most'),
+        (AuditRecord('gossip', 0), 'kind'),
+        (AuditRecord('segment', 0), 'kind'),
+    ):
         with pytest.raises(ValueError, match=message):
             log.append([event(1), record])
     log.append([AuditRecord('mode', 0, {'x': float('nan'), 'y': 'a' * 9_999, 'z': (Link(), 1)})])
@@ -229,9 +255,14 @@ def test_a_parameter_hash_does_not_depend_on_the_order() -> None:
     assert parameters_hash({'a': 1}) != parameters_hash({'a': 2})
 
 
-@pytest.mark.parametrize(('kwargs', 'field'), [
-    ({'fsync': 'sometimes'}, 'fsync'), ({'interval_s': 0.0}, 'interval_s'),
-    ({'max_file_bytes': 1}, 'max_file_bytes')])
+@pytest.mark.parametrize(
+    ('kwargs', 'field'),
+    [
+        ({'fsync': 'sometimes'}, 'fsync'),
+        ({'interval_s': 0.0}, 'interval_s'),
+        ({'max_file_bytes': 1}, 'max_file_bytes'),
+    ],
+)
 def test_a_wrong_rule_names_its_field(kwargs: dict[str, object], field: str) -> None:
     make: Callable[..., object] = AuditRules
     with pytest.raises(ValueError, match=f'{field}: expected'):

@@ -1,4 +1,5 @@
 """What a crash leaves at the end of the log is named, and moved aside by command only."""
+
 from __future__ import annotations
 
 import json
@@ -19,12 +20,13 @@ def event(number: int) -> AuditRecord:
 
 @pytest.mark.parametrize('tail', [b'', b'{"seq":4,"ki', b'x' * 70_000, b'\0' * 512])
 def test_a_torn_tail_is_named_carried_over_and_repaired_by_command(
-        tmp_path: Path, tail: bytes) -> None:
+    tmp_path: Path, tail: bytes
+) -> None:
     log = AuditLog(tmp_path)
     log.append([event(1), event(2)])
     log.sync()
     log._abandon()  # as a crash does: no closing record
-    torn, = segment_paths(tmp_path)
+    (torn,) = segment_paths(tmp_path)
     if tail:
         with torn.open('ab') as file:
             file.write(tail)
@@ -54,10 +56,12 @@ def test_what_is_not_a_torn_tail_is_not_repaired(tmp_path: Path) -> None:
     log = AuditLog(tmp_path)
     log.append([event(1), event(2)])
     log.close()
-    path, = segment_paths(tmp_path)
+    (path,) = segment_paths(tmp_path)
     lines = path.read_bytes().splitlines(keepends=True)
-    for spoilt in ([*lines[:1], b'{}\n', *lines[1:]],
-                   [*lines[:-1], lines[-1].replace(b'c', b'd')]):
+    for spoilt in (
+        [*lines[:1], b'{}\n', *lines[1:]],
+        [*lines[:-1], lines[-1].replace(b'c', b'd')],
+    ):
         path.write_bytes(b''.join(spoilt))
         with pytest.raises(ValueError, match='not a torn tail'):
             repair(path)

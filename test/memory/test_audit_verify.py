@@ -1,4 +1,5 @@
 """Whatever is done to a record, the check fails and says where."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -25,19 +26,32 @@ KEY = b'a key of at least 16 bytes'
 def write_log(directory: Path, key: bytes | None = None) -> list[Path]:
     """Write two runs of 12 records each over several segments; return the segments."""
     for run in range(2):
-        log = AuditLog(directory, AuditRules(max_file_bytes=4_096, key=key),
-                       wall_ns=lambda: 1_700_000_000_000_000_000)
+        log = AuditLog(
+            directory,
+            AuditRules(max_file_bytes=4_096, key=key),
+            wall_ns=lambda: 1_700_000_000_000_000_000,
+        )
         for number in range(12):
-            log.append([AuditRecord(
-                'chunk', number, {'chunk_id': number, 'text': 'säge "x"\n' * 60},
-                {'id': number, 'stamp_ns': number}, 'f00', AuditContext('m', 'p', str(run)))])
+            log.append(
+                [
+                    AuditRecord(
+                        'chunk',
+                        number,
+                        {'chunk_id': number, 'text': 'säge "x"\n' * 60},
+                        {'id': number, 'stamp_ns': number},
+                        'f00',
+                        AuditContext('m', 'p', str(run)),
+                    )
+                ]
+            )
         log.close()
     return segment_paths(directory)
 
 
 @pytest.fixture(scope='module', params=[None, KEY], ids=['plain', 'keyed'])
-def good(request: pytest.FixtureRequest,
-         tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes | None]:
+def good(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, bytes | None]:
     """Return the folder of a log that verifies, and its key."""
     directory = tmp_path_factory.mktemp('log')
     assert len(write_log(directory, request.param)) > 4
@@ -46,8 +60,11 @@ def good(request: pytest.FixtureRequest,
 
 def all_lines(directory: Path) -> list[tuple[int, bytes]]:
     """Return every line with the index of its file."""
-    return [(index, line) for index, path in enumerate(segment_paths(directory))
-            for line in path.read_bytes().splitlines(keepends=True)]
+    return [
+        (index, line)
+        for index, path in enumerate(segment_paths(directory))
+        for line in path.read_bytes().splitlines(keepends=True)
+    ]
 
 
 def spoilt(directory: Path, lines: list[tuple[int, bytes]]) -> Path:
@@ -60,8 +77,9 @@ def spoilt(directory: Path, lines: list[tuple[int, bytes]]) -> Path:
     return copy
 
 
-def assert_found(directory: Path, key: bytes | None, position: int,
-                 before: list[tuple[int, bytes]]) -> None:
+def assert_found(
+    directory: Path, key: bytes | None, position: int, before: list[tuple[int, bytes]]
+) -> None:
     """Check that the first fault is named at the first record that is not as it was."""
     report = verify(segment_paths(directory), key)
     assert not report.is_ok
@@ -74,8 +92,9 @@ def assert_found(directory: Path, key: bytes | None, position: int,
         file, line = first.path, first.line
         assert file.exists()
         assert line >= 1
-        later = sum(1 for index, _ in before[:good_before]
-                    if index == segment_paths(directory).index(file))
+        later = sum(
+            1 for index, _ in before[:good_before] if index == segment_paths(directory).index(file)
+        )
         assert line == later + 1
 
 
@@ -92,7 +111,8 @@ def test_a_whole_log_verifies(good: tuple[Path, bytes | None]) -> None:
 @settings(max_examples=100, deadline=None)
 @given(data=strategies.data())
 def test_any_change_of_any_record_is_found_at_its_place(
-        good: tuple[Path, bytes | None], data: strategies.DataObject) -> None:
+    good: tuple[Path, bytes | None], data: strategies.DataObject
+) -> None:
     directory, key = good
     before = all_lines(directory)
     lines = list(before)
@@ -102,7 +122,7 @@ def test_any_change_of_any_record_is_found_at_its_place(
     if how == 'flip':
         at = data.draw(strategies.integers(0, len(line) - 1))
         mask = data.draw(strategies.integers(1, 255))
-        lines[position] = (file, line[:at] + bytes([line[at] ^ mask]) + line[at + 1:])
+        lines[position] = (file, line[:at] + bytes([line[at] ^ mask]) + line[at + 1 :])
     elif how == 'delete':
         del lines[position]
     elif how == 'swap':
@@ -114,17 +134,24 @@ def test_any_change_of_any_record_is_found_at_its_place(
         at = data.draw(strategies.integers(0, len(line) - 1))
         lines = [*lines[:position], (file, line[:at])]
     else:
-        forged = data.draw(strategies.sampled_from([
-            line, lines[-1][1], b'\n', b'{}\n', seal({'kind': 'chunk', 'body': {}},
-                                                     Link(position, '0' * 64), b'other key')[0]]))
+        forged = data.draw(
+            strategies.sampled_from(
+                [
+                    line,
+                    lines[-1][1],
+                    b'\n',
+                    b'{}\n',
+                    seal({'kind': 'chunk', 'body': {}}, Link(position, '0' * 64), b'other key')[0],
+                ]
+            )
+        )
         lines.insert(position, (file, forged))
         if forged == line:
             position += 1  # the copy is found behind the original
     assert_found(spoilt(directory, lines), key, position, before)
 
 
-def test_a_removed_segment_is_found_first_middle_and_last(
-        good: tuple[Path, bytes | None]) -> None:
+def test_a_removed_segment_is_found_first_middle_and_last(good: tuple[Path, bytes | None]) -> None:
     directory, key = good
     num = len(segment_paths(directory))
     for index in range(num):
@@ -191,5 +218,3 @@ def test_a_line_without_end_is_not_read_whole(tmp_path: Path) -> None:
     path.write_bytes(b'x' * (1 << 20) + b'\n')
     report = verify([path], with_head=False)
     assert 'longer than' in report.faults[0].reason
-
-

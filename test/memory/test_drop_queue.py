@@ -1,4 +1,5 @@
 """When the queue is full, the least important goes."""
+
 from __future__ import annotations
 
 from hypothesis import given, strategies
@@ -9,7 +10,8 @@ from oxygen_ros.runtime.drop_queue import DropQueue
 
 @given(strategies.lists(strategies.integers(0, 3), max_size=60), strategies.integers(1, 8))
 def test_a_full_queue_drops_the_oldest_of_the_lowest_priority(
-        priorities: list[int], size: int) -> None:
+    priorities: list[int], size: int
+) -> None:
     queue: DropQueue[int] = DropQueue(size, 4)
     expected: list[int] = []
     for number, priority in enumerate(priorities):

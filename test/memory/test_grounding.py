@@ -1,4 +1,5 @@
 """What is said and remembered against what is known."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -84,20 +85,36 @@ TEMPLATES: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = [
     ('I think the door is {}', ('closed',), ('open',)),
 ]
 UNREADABLE = (
-    'It is red.', 'The cup, which is blue, is nice.', 'The cup is not blue but red.',
-    'Cups are blue sometimes.', 'Maybe the cup is blue or the cup is green.',
-    'The cup is bluish red.', 'Blue is the colour of the cup.', 'No.', '', '...',
-    'The cup is', 'The cup is 12.',
-    'The table is 90 bananas high.', 'If the door is open then close the door.', '是红色的杯子',
-    'The cup was blue.', 'Is the cup blue?', 'The cup is blue and it is on the shelf.')
+    'It is red.',
+    'The cup, which is blue, is nice.',
+    'The cup is not blue but red.',
+    'Cups are blue sometimes.',
+    'Maybe the cup is blue or the cup is green.',
+    'The cup is bluish red.',
+    'Blue is the colour of the cup.',
+    'No.',
+    '',
+    '...',
+    'The cup is',
+    'The cup is 12.',
+    'The table is 90 bananas high.',
+    'If the door is open then close the door.',
+    '是红色的杯子',
+    'The cup was blue.',
+    'Is the cup blue?',
+    'The cup is blue and it is on the shelf.',
+)
 
 
 def statements(seed: int) -> list[tuple[str, bool]]:
     """Return 200 statements and whether the facts contradict each, half of them so."""
     chance, made = random.Random(seed), list[tuple[str, bool]]()
     for is_wrong in (False, True):
-        choices = [(template, wrong if is_wrong else right)
-                   for template, right, wrong in TEMPLATES if (wrong if is_wrong else right)]
+        choices = [
+            (template, wrong if is_wrong else right)
+            for template, right, wrong in TEMPLATES
+            if (wrong if is_wrong else right)
+        ]
         for index in range(100):
             template, values = choices[index % len(choices)]
             made.append((template.format(chance.choice(values)), is_wrong))
@@ -107,7 +124,8 @@ def statements(seed: int) -> list[tuple[str, bool]]:
 
 @pytest.mark.parametrize('seed', range(3))
 def test_contradictions_are_found_with_precision_and_recall(
-        check: GroundingCheck, seed: int) -> None:
+    check: GroundingCheck, seed: int
+) -> None:
     made = statements(seed)
     assert len(made) == 200
     assert sum(is_wrong for _, is_wrong in made) == 100
@@ -128,18 +146,28 @@ def test_what_cannot_be_read_is_unverified(check: GroundingCheck, text: str) -> 
     assert grounding.contradictions == ()
 
 
-@pytest.mark.parametrize('text', [
-    'The cup is shiny.', 'The spoon is red.', 'The cup is near the door.', 'There are 4 spoons.',
-    'The cup is 10 cm high.', 'The table is 75 kg high.', 'The cup is in the garage.',
-    'The table is on the floor.', 'There is a cup near the door.',
-    'The height of the table is 0.75.'])
+@pytest.mark.parametrize(
+    'text',
+    [
+        'The cup is shiny.',
+        'The spoon is red.',
+        'The cup is near the door.',
+        'There are 4 spoons.',
+        'The cup is 10 cm high.',
+        'The table is 75 kg high.',
+        'The cup is in the garage.',
+        'The table is on the floor.',
+        'There is a cup near the door.',
+        'The height of the table is 0.75.',
+    ],
+)
 def test_what_no_fact_speaks_of_is_unverified(check: GroundingCheck, text: str) -> None:
     assert read_sentence(text.rstrip('.'))
     assert check.check_text(text).verdict is Verdict.UNVERIFIED
 
 
 def test_a_verdict_cites_its_fact(check: GroundingCheck) -> None:
-    finding, = check.check_text('The table is 90 cm high.').findings
+    (finding,) = check.check_text('The table is 90 cm high.').findings
     assert str(finding) == 'contradicted: The table is 90 cm high [survey]'
 
 
@@ -147,7 +175,10 @@ def test_one_contradiction_is_the_verdict_on_the_whole_text(check: GroundingChec
     text = 'The cup is red. The door is open! What else? The weather is fine'
     grounding = check.check_text(text)
     assert [finding.verdict.value for finding in grounding.findings] == [
-        'supported', 'contradicted', 'unverified']
+        'supported',
+        'contradicted',
+        'unverified',
+    ]
     assert grounding.verdict is Verdict.CONTRADICTED
     assert [finding.text for finding in grounding.contradictions] == ['The door is open']
     assert check.check_text('The cup is red. Nice!').verdict is Verdict.UNVERIFIED
@@ -155,12 +186,23 @@ def test_one_contradiction_is_the_verdict_on_the_whole_text(check: GroundingChec
 
 
 def test_a_remembered_scene_is_checked_object_by_object(check: GroundingCheck) -> None:
-    note = scene(1, known(1, 1, 'cup', 'blue'), known(2, 1, 'table', 'brown'),
-                 known(3, 1, 'cup', 'red'), known(4, 1, 'shelf'), known(5, 1, 'spoon', 'red'),
-                 relations=((3, 'on', 4), (2, 'under', 1)))
+    note = scene(
+        1,
+        known(1, 1, 'cup', 'blue'),
+        known(2, 1, 'table', 'brown'),
+        known(3, 1, 'cup', 'red'),
+        known(4, 1, 'shelf'),
+        known(5, 1, 'spoon', 'red'),
+        relations=((3, 'on', 4), (2, 'under', 1)),
+    )
     findings = check.check_scene(note.update)
-    assert flagged(findings) == {1: 'contradicted', 2: 'supported', 3: 'contradicted',
-                                 4: 'unverified', 5: 'unverified'}
+    assert flagged(findings) == {
+        1: 'contradicted',
+        2: 'supported',
+        3: 'contradicted',
+        4: 'unverified',
+        5: 'unverified',
+    }
     assert findings[1].source == 'inventory'
     assert findings[3].source == 'layout'
 
@@ -170,17 +212,29 @@ def test_a_long_text_is_cut_and_read_in_time(check: GroundingCheck) -> None:
     assert len(sentences('x. ' * 10_000)) == 64
 
 
-@pytest.mark.parametrize(('text', 'message'), [
-    ('[', 'readable YAML'), ('facts: 3', 'one key facts'), ('fact: []', 'one key facts'),
-    ('facts: [3]', 'fact 1: expected only the keys'),
-    ('facts: [{entity: cup}]', 'fact 1: expected the key attribute'),
-    ('facts: [{entity: cup, attribute: on, value: {}, source: x}]', 'value: expected'),
-    ('facts: [{entity: cup, attribute: on, value: [], source: x}]', 'value: expected'),
-    ('facts: [{entity: cup, attribute: h, value: .inf, source: x}]', 'value: expected'),
-    ('facts: [{entity: cup, attribute: on, value: x, source: ""}]', 'source: expected'),
-    ('facts: [{entity: c, attribute: h, value: 1, unit: furlong, source: x}]', 'unit: expected'),
-    ('facts: [{entity: cup, attribute: h, value: 1, unit: 3, source: x}]', 'unit: expected'),
-    ('facts: [{entity: c, attribute: h, value: 1, tolerance: -1, source: x}]', 'tolerance: exp')])
+@pytest.mark.parametrize(
+    ('text', 'message'),
+    [
+        ('[', 'readable YAML'),
+        ('facts: 3', 'one key facts'),
+        ('fact: []', 'one key facts'),
+        ('facts: [3]', 'fact 1: expected only the keys'),
+        ('facts: [{entity: cup}]', 'fact 1: expected the key attribute'),
+        ('facts: [{entity: cup, attribute: on, value: {}, source: x}]', 'value: expected'),
+        ('facts: [{entity: cup, attribute: on, value: [], source: x}]', 'value: expected'),
+        ('facts: [{entity: cup, attribute: h, value: .inf, source: x}]', 'value: expected'),
+        ('facts: [{entity: cup, attribute: on, value: x, source: ""}]', 'source: expected'),
+        (
+            'facts: [{entity: c, attribute: h, value: 1, unit: furlong, source: x}]',
+            'unit: expected',
+        ),
+        ('facts: [{entity: cup, attribute: h, value: 1, unit: 3, source: x}]', 'unit: expected'),
+        (
+            'facts: [{entity: c, attribute: h, value: 1, tolerance: -1, source: x}]',
+            'tolerance: exp',
+        ),
+    ],
+)
 def test_a_wrong_facts_file_names_the_place(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / 'facts.yaml'
     path.write_text(text, encoding='utf-8')

@@ -1,4 +1,5 @@
 """A process killed while it writes leaves a store that opens and a log that verifies."""
+
 from __future__ import annotations
 
 import json
@@ -11,8 +12,14 @@ RIG = Path(__file__).with_name('kill_rig.py')
 
 
 def test_fifty_kills_lose_no_committed_row_and_no_synced_record(tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, str(RIG), str(tmp_path)], cwd=ROOT, text=True,
-                          env={'PYTHONPATH': str(ROOT)}, capture_output=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, str(RIG), str(tmp_path)],
+        cwd=ROOT,
+        text=True,
+        env={'PYTHONPATH': str(ROOT)},
+        capture_output=True,
+        timeout=120,
+    )
     assert done.returncode == 0, done.stderr
     counts = json.loads(done.stdout)
     assert counts['kills'] == 50

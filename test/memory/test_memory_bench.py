@@ -1,4 +1,5 @@
 """The benchmark of the memory: its parts in small each time, the whole of it on demand."""
+
 from __future__ import annotations
 
 from dataclasses import asdict
@@ -25,8 +26,10 @@ def test_every_kind_of_query_is_measured_and_judged(tmp_path: Path) -> None:
     figures: dict[str, Any] = {
         'write': measure_writing(path, 640, chance),
         'queries': measure_queries(path, 640, 6, chance),
-        'store_bytes': path.stat().st_size, 'rss_growth_mb': 1.0,
-        'limit': {'most_bytes': 9, 'limit_bytes': 8, 'entries_let_go': 1}}
+        'store_bytes': path.stat().st_size,
+        'rss_growth_mb': 1.0,
+        'limit': {'most_bytes': 9, 'limit_bytes': 8, 'entries_let_go': 1},
+    }
     assert len(figures['queries']) == 15
     figures['gates'] = {gate.name: asdict(gate) for gate in judge(figures)}
     assert [gate['holds'] for gate in figures['gates'].values()][1:] == [True, False]

@@ -1,4 +1,5 @@
 """Whatever the disk does, nothing that was stored is lost, and writing recovers by itself."""
+
 from __future__ import annotations
 
 import resource
@@ -34,21 +35,27 @@ def test_a_store_that_cannot_be_opened_is_told_and_opened_later(place: Place) ->
 
 
 def test_a_full_disk_stops_nobody_and_loses_nothing_that_was_stored(
-        writer: MemoryWriter, place: Place) -> None:
+    writer: MemoryWriter, place: Place
+) -> None:
     writer.put(said(1, 'stored'))
     writer.put(event(1))
     assert writer.flush(5.0)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    largest = max(path.stat().st_size for path in place.store_path.parent.rglob('*')
-                  if path.is_file())
+    largest = max(
+        path.stat().st_size for path in place.store_path.parent.rglob('*') if path.is_file()
+    )
     try:
         # The kernel itself refuses to let any file of this process grow.
         resource.setrlimit(resource.RLIMIT_FSIZE, (min(largest, 600), hard))
         for number in range(2, 40):
             assert writer.put(said(number, f'waiting {number} ' * 40))
             assert writer.put(event(number))
-        wait_for(lambda: not writer.status().store.is_ok  # type: ignore[union-attr]
-                 and not writer.status().audit.is_ok)  # type: ignore[union-attr]
+        wait_for(
+            lambda: (
+                not writer.status().store.is_ok  # type: ignore[union-attr]
+                and not writer.status().audit.is_ok
+            )
+        )  # type: ignore[union-attr]
         assert place.texts()[0] == 'stored'
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
@@ -79,7 +86,8 @@ def test_a_read_only_store_recovers_and_goes_on_with_its_run(place: Place) -> No
 
 
 def test_a_failing_disk_in_the_middle_of_everything_loses_nothing(
-        writer: MemoryWriter, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer: MemoryWriter, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     trouble = iter([True, False, True, True, False, False] * 50)
     write, append = EpisodicStore.write, AuditLog.append
 

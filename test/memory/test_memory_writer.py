@@ -1,4 +1,5 @@
 """The writer thread writes everything, alone, and never makes others wait."""
+
 from __future__ import annotations
 
 import threading
@@ -15,7 +16,8 @@ from oxygen_ros.runtime.memory_writer import MemoryWriter
 
 
 def test_everything_is_written_by_the_writer_thread_alone(
-        writer: MemoryWriter, place: Place) -> None:
+    writer: MemoryWriter, place: Place
+) -> None:
     for number in range(1, 20):
         for note in one_of_each(number):
             assert writer.put(note)
@@ -93,7 +95,13 @@ def test_what_was_dropped_from_the_log_is_counted_in_the_log(place: Place) -> No
     assert writer.stop()
     records = [fields for _, fields in find_records(segment_paths(place.audit_path))]
     assert [fields['kind'] for fields in records] == [
-        'segment', 'gap', *['chunk'] * 7, *['fault'] * 3, 'chunk', 'close']
+        'segment',
+        'gap',
+        *['chunk'] * 7,
+        *['fault'] * 3,
+        'chunk',
+        'close',
+    ]
     assert records[1]['body'] == {'dropped': {'chunk': 23}}
 
 

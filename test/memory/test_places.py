@@ -1,4 +1,5 @@
 """Looking for a place by what it looked like."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -34,8 +35,13 @@ def at(number: int, place: tuple[float, ...], label: str) -> SceneNote:
 def store(tmp_path: Path) -> Iterator[EpisodicStore]:
     store = EpisodicStore(tmp_path / 'memory.db', started_ns=START)
     for number in range(1, 21):
-        store.write([at(number, KITCHEN, 'cup') if number <= 5 or number > 15
-                     else at(number, HALL, 'door')])
+        store.write(
+            [
+                at(number, KITCHEN, 'cup')
+                if number <= 5 or number > 15
+                else at(number, HALL, 'door')
+            ]
+        )
     yield store
     store.close()
 
@@ -48,22 +54,26 @@ def reader(store: EpisodicStore) -> Iterator[MemoryReader]:
 
 
 def test_the_likest_places_come_first_and_the_same_one_is_among_them(
-        store: EpisodicStore, reader: MemoryReader) -> None:
+    store: EpisodicStore, reader: MemoryReader
+) -> None:
     found = reader.nearest_places(store.run, 20, 10)
     assert found[0].observation_id == 20
     assert {place.observation_id for place in found} == {1, 2, 3, 4, 5, 16, 17, 18, 19, 20}
     assert [place.similarity for place in found] == sorted(
-        (place.similarity for place in found), reverse=True)
+        (place.similarity for place in found), reverse=True
+    )
     assert found[0].similarity == pytest.approx(1.0) and found[0].stamp_ns == START + 20 * SECOND
     assert len(reader.nearest_places(store.run, 20)) == NUM_NEAR
 
 
-def test_a_query_answers_what_was_seen_there_before(store: EpisodicStore,
-                                                    reader: MemoryReader) -> None:
+def test_a_query_answers_what_was_seen_there_before(
+    store: EpisodicStore, reader: MemoryReader
+) -> None:
     before = START + 12 * SECOND
     page = reader.find(MemoryQuery(place=(store.run, 20), end_ns=before, limit=5))
     assert [entry.scene_object.label for entry in page.entries if entry.scene_object] == [
-        'door'] * 5  # 12 observations are fewer than are looked at, so all of them are
+        'door'
+    ] * 5  # 12 observations are fewer than are looked at, so all of them are
     for number in range(21, 40):
         store.write([at(number, HALL, 'door')])
     page = reader.find(MemoryQuery(place=(store.run, 40 - 1), label='cup'))
@@ -85,17 +95,20 @@ def test_an_entry_that_lasts_counts_for_each_observation_within_it(tmp_path: Pat
 
 
 @pytest.mark.parametrize('observation_id', [0, 99, 2**62])
-def test_an_unknown_observation_has_no_place(store: EpisodicStore, reader: MemoryReader,
-                                             observation_id: int) -> None:
+def test_an_unknown_observation_has_no_place(
+    store: EpisodicStore, reader: MemoryReader, observation_id: int
+) -> None:
     assert reader.nearest_places(store.run, observation_id) == []
     assert reader.find(MemoryQuery(place=(store.run, observation_id))).entries == ()
 
 
-def test_places_of_other_weights_or_sizes_are_not_compared(store: EpisodicStore,
-                                                           reader: MemoryReader) -> None:
+def test_places_of_other_weights_or_sizes_are_not_compared(
+    store: EpisodicStore, reader: MemoryReader
+) -> None:
     other = replace(provenance(30), model_checksum='ff' * 32)
-    store.write([PlaceNote(other, looks(KITCHEN, 30)),
-                 PlaceNote(provenance(31), np.ones(7, np.float32))])
+    store.write(
+        [PlaceNote(other, looks(KITCHEN, 30)), PlaceNote(provenance(31), np.ones(7, np.float32))]
+    )
     found = reader.nearest_places(store.run, 20, 100)
     assert {place.observation_id for place in found} == set(range(1, 21))
 

@@ -1,4 +1,5 @@
 """Positions from boxes agree with the point that was projected."""
+
 from __future__ import annotations
 
 from hypothesis import given, strategies
@@ -30,7 +31,8 @@ def test_depth_and_plane_find_the_point_that_was_projected(x: float, y: float) -
     u, v = 320.0 + 500.0 * x, 240.0 - 500.0 * y
     box = (u - 20.0, v - 20.0, 40.0, 40.0)
     assert position_from_depth(box, depth(1.0), looking_down()) == pytest.approx(
-        (x, y, 0.0), abs=1e-6)
+        (x, y, 0.0), abs=1e-6
+    )
     foot = (u - 20.0, v - 40.0, 40.0, 40.0)
     assert position_on_plane(foot, looking_down(), 0.0) == pytest.approx((x, y, 0.0), abs=1e-6)
     raised = position_on_plane(foot, looking_down(), 0.5)
@@ -56,13 +58,27 @@ def test_no_depth_no_position() -> None:
 def test_a_ray_that_misses_the_plane_finds_nothing() -> None:
     box = (300.0, 220.0, 40.0, 40.0)
     assert position_on_plane(box, looking_down(1.0), 2.0) is None  # the plane is behind it
-    level = CameraGeometry(500.0, 500.0, 320.0, 240.0, np.array(
-        [[0., 0., 1., 0.], [-1., 0., 0., 0.], [0., -1., 0., 1.], [0., 0., 0., 1.]]), 'map')
+    level = CameraGeometry(
+        500.0,
+        500.0,
+        320.0,
+        240.0,
+        np.array(
+            [
+                [0.0, 0.0, 1.0, 0.0],
+                [-1.0, 0.0, 0.0, 0.0],
+                [0.0, -1.0, 0.0, 1.0],
+                [0.0, 0.0, 0.0, 1.0],
+            ]
+        ),
+        'map',
+    )
     assert position_on_plane((300.0, 200.0, 40.0, 40.0), level, 0.0) is None  # at the horizon
 
 
-@pytest.mark.parametrize(('focal', 'shape'), [
-    (0.0, (4, 4)), (float('nan'), (4, 4)), (1.0, (3, 4))])
+@pytest.mark.parametrize(
+    ('focal', 'shape'), [(0.0, (4, 4)), (float('nan'), (4, 4)), (1.0, (3, 4))]
+)
 def test_a_wrong_camera_is_refused(focal: float, shape: tuple[int, int]) -> None:
     with pytest.raises(ValueError, match='expected'):
         CameraGeometry(focal, 1.0, 0.0, 0.0, np.zeros(shape), 'map')

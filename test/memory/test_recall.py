@@ -1,4 +1,5 @@
 """What goes into the seed of a question."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -19,11 +20,15 @@ NOW = START + 100 * SECOND
 def reader(tmp_path: Path) -> Iterator[MemoryReader]:
     """Return a reader of a store that saw two cups and a table."""
     store = EpisodicStore(tmp_path / 'memory.db', started_ns=START)
-    first = scene(10, known(1, 10, 'cup', 'red'), known(2, 10, 'table'),
-                  relations=((1, 'on', 2),))
-    store.write([SceneNote(first.update, None, {1: 'contradicted'}),
-                 scene(40, known(3, 40, 'cup', 'blue', camera='left')),
-                 told(50, 'bring me the red cup'), said(60, 'here you are')])
+    first = scene(10, known(1, 10, 'cup', 'red'), known(2, 10, 'table'), relations=((1, 'on', 2),))
+    store.write(
+        [
+            SceneNote(first.update, None, {1: 'contradicted'}),
+            scene(40, known(3, 40, 'cup', 'blue', camera='left')),
+            told(50, 'bring me the red cup'),
+            said(60, 'here you are'),
+        ]
+    )
     reader = MemoryReader(tmp_path / 'memory.db')
     yield reader
     reader.close()
@@ -37,7 +42,8 @@ def test_the_best_match_comes_first_and_is_cited(reader: MemoryReader) -> None:
         '[m5] was told "bring me the red cup", 50 s ago\n'
         '[m1] red cup front, 90 s ago (contradicts the facts)\n'
         '[m4] blue cup left, 60 s ago\n'
-        '[m3] cup on table, 90 s ago\n')
+        '[m3] cup on table, 90 s ago\n'
+    )
     assert found.cited == (5, 1, 4, 3)
 
 

@@ -1,4 +1,5 @@
 """The store lets go of the old and the too much, and nothing else."""
+
 from __future__ import annotations
 
 import os
@@ -21,16 +22,19 @@ def kept(path: Path, kind: EntryKind | None = None) -> list[int]:
     """Return when the kept entries began, in seconds, newest first, at most a page."""
     reader = MemoryReader(path)
     try:
-        return [(entry.first_ns - START) // SECOND
-                for entry in reader.find(MemoryQuery(kind=kind, limit=100)).entries]
+        return [
+            (entry.first_ns - START) // SECOND
+            for entry in reader.find(MemoryQuery(kind=kind, limit=100)).entries
+        ]
     finally:
         reader.close()
 
 
 def test_age_counts_back_from_the_newest_entry(tmp_path: Path) -> None:
     path = tmp_path / 'memory.db'
-    store = EpisodicStore(path, StoreRules(max_age_s=100.0, chunk_max_age_s=10.0),
-                          started_ns=START)
+    store = EpisodicStore(
+        path, StoreRules(max_age_s=100.0, chunk_max_age_s=10.0), started_ns=START
+    )
     for number in range(1, 130):
         store.write([said(number, 'hello'), chunk(number)])
     store.apply_retention()
@@ -44,11 +48,18 @@ def test_age_counts_back_from_the_newest_entry(tmp_path: Path) -> None:
 
 def test_an_observation_goes_with_what_names_it(tmp_path: Path) -> None:
     path = tmp_path / 'memory.db'
-    store = EpisodicStore(path, StoreRules(max_age_s=100.0, chunk_max_age_s=10.0),
-                          started_ns=START)
+    store = EpisodicStore(
+        path, StoreRules(max_age_s=100.0, chunk_max_age_s=10.0), started_ns=START
+    )
     place = np.ones(8, dtype=np.float32)
-    store.write([chunk(1), with_place(scene(2, known(1, 2)), 1.0), PlaceNote(provenance(3), place),
-                 said(50, 'hello')])
+    store.write(
+        [
+            chunk(1),
+            with_place(scene(2, known(1, 2)), 1.0),
+            PlaceNote(provenance(3), place),
+            said(50, 'hello'),
+        ]
+    )
     store.apply_retention()
     assert store.stats().num_observations == 3  # the chunk's is gone
     store.write([told(200, 'now')])
@@ -62,8 +73,9 @@ def test_a_lasting_state_is_kept_by_its_end(tmp_path: Path) -> None:
     path = tmp_path / 'memory.db'
     store = EpisodicStore(path, StoreRules(max_age_s=30.0, entry_span_s=1e6), started_ns=START)
     for number in range(1, 100):
-        store.write([scene(number, known(1, number), known(2, number, 'table'),
-                           relations=((1, 'on', 2),))])
+        store.write(
+            [scene(number, known(1, number), known(2, number, 'table'), relations=((1, 'on', 2),))]
+        )
     store.apply_retention()
     assert kept(path) == [1, 1, 1]
     # Only the observations that the entries name are left of those in between.
@@ -89,10 +101,24 @@ def test_all_files_together_stay_below_the_limit(tmp_path: Path) -> None:
     reader = MemoryReader(path)  # an open reader must not let the log grow without end
     most = 0
     for number in range(1, 500):
-        objects = [known(6 * number + index, number, 'cup', 'red', position=(1., 2., index / 9),
-                         box=(index, index, 9, 9)) for index in range(6)]
-        store.write([with_place(scene(number, *objects), *[0.5] * 4_096),
-                     said(number, f'word{number} ' * 60), chunk(number)])
+        objects = [
+            known(
+                6 * number + index,
+                number,
+                'cup',
+                'red',
+                position=(1.0, 2.0, index / 9),
+                box=(index, index, 9, 9),
+            )
+            for index in range(6)
+        ]
+        store.write(
+            [
+                with_place(scene(number, *objects), *[0.5] * 4_096),
+                said(number, f'word{number} ' * 60),
+                chunk(number),
+            ]
+        )
         most = max(most, store_bytes(path))
         if number % 50 == 0:
             reader.find(MemoryQuery(words='red'))
@@ -110,7 +136,8 @@ def test_all_files_together_stay_below_the_limit(tmp_path: Path) -> None:
 
 
 def test_a_batch_that_finds_no_room_makes_some_or_fits_in_parts(
-        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / 'memory.db'
     store = EpisodicStore(path, StoreRules(max_bytes=MIN_STORE_BYTES), started_ns=START)
     monkeypatch.setattr(Retention, 'is_due_by_size', False)  # nothing is let go in time
@@ -131,12 +158,15 @@ def test_a_batch_that_finds_no_room_makes_some_or_fits_in_parts(
 
 
 def test_a_full_disk_is_no_reason_to_let_go(
-        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / 'memory.db'
     store = EpisodicStore(path, StoreRules(max_bytes=MIN_STORE_BYTES), started_ns=START)
     monkeypatch.setattr(Retention, 'is_due_by_size', False)
-    monkeypatch.setattr('oxygen_ros.memory.episodes.store.os.statvfs', lambda _: os.statvfs_result(
-        (4_096, 4_096, 10**6, 0, 0, 0, 0, 0, 0, 255)))
+    monkeypatch.setattr(
+        'oxygen_ros.memory.episodes.store.os.statvfs',
+        lambda _: os.statvfs_result((4_096, 4_096, 10**6, 0, 0, 0, 0, 0, 0, 255)),
+    )
     number = 0
     with pytest.raises(StoreUnavailable, match='full'):
         while True:

@@ -1,4 +1,5 @@
 """Any choice of allowed tokens ends in a scene graph that can be read, within the token limit."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
@@ -29,7 +30,8 @@ def decode(grammar: SceneGrammar, choose: Callable[[NDArray[np.bool_]], int]) ->
 
 
 def test_a_thousand_random_models_end_in_valid_graphs(
-        byte_vocabulary: ConstrainedVocabulary) -> None:
+    byte_vocabulary: ConstrainedVocabulary,
+) -> None:
     scene_format = SceneFormat(('front', 'left'), 4, 4)
     grammar = SceneGrammar(scene_format, byte_vocabulary, scene_format.max_tokens)
     rng = np.random.default_rng(1)
@@ -51,17 +53,26 @@ def test_a_thousand_random_models_end_in_valid_graphs(
 
 
 def test_the_longest_text_has_exactly_the_stated_length(
-        byte_vocabulary: ConstrainedVocabulary) -> None:
-    words = SceneVocabulary(('cup', 'longest_label'), {'a': ('x', 'long'), 'b': ('longer',)},
-                            ('on', 'left_of'))
+    byte_vocabulary: ConstrainedVocabulary,
+) -> None:
+    words = SceneVocabulary(
+        ('cup', 'longest_label'), {'a': ('x', 'long'), 'b': ('longer',)}, ('on', 'left_of')
+    )
     for num_objects, num_relations, num_attributes in (
-            (1, 3, 0), (2, 0, 1), (11, 3, 2), (3, 2, 8)):
+        (1, 3, 0),
+        (2, 0, 1),
+        (11, 3, 2),
+        (3, 2, 8),
+    ):
         scene_format = SceneFormat(('front',), num_objects, num_relations, num_attributes, words)
         grammar = SceneGrammar(scene_format, byte_vocabulary, scene_format.max_tokens)
         attributes = {0: '', 1: ' longer', 2: ' long longer'}[min(num_attributes, 2)]
         ids = f'{num_objects - 1} left_of {max(num_objects - 2, 0)}\n'
-        text = (f'longest_label{attributes} 0 0vgv\n' * num_objects
-                + ids * (num_relations if num_objects > 1 else 0) + '.')
+        text = (
+            f'longest_label{attributes} 0 0vgv\n' * num_objects
+            + ids * (num_relations if num_objects > 1 else 0)
+            + '.'
+        )
         assert len(text) == scene_format.max_tokens
         left = iter(text.encode())
 
@@ -71,14 +82,31 @@ def test_the_longest_text_has_exactly_the_stated_length(
         assert decode(grammar, dictate).decode() == text
 
 
-@pytest.mark.parametrize('text', [
-    'CUP 0 0000\n.', 'cup  0 0000\n.', 'cup red blue 0 0000\n.', 'cup wooden red 0 0000\n.',
-    'cup 3 0000\n.', 'cup 0 1000\n.', 'cup 0 0010\n.', 'cup 0 00w0\n.', 'cup 0 000\n.',
-    'cup 0 0000\n0 on 0\n.', 'cup 0 0000\n0 on 1\n.', 'cup 0 0000\ncup 0 0000\n0 at 1\n.',
-    'cup 0 0000\ncup 0 0000\n0 on 1\ncup 0 0000\n.', 'cup 0 0000\n..', 'cup 0 0000 .',
-    'cup 0 0000\n' * 9 + '.', 'cup 0 0000\n' * 2 + '0 on 1\n' * 9 + '.'])
+@pytest.mark.parametrize(
+    'text',
+    [
+        'CUP 0 0000\n.',
+        'cup  0 0000\n.',
+        'cup red blue 0 0000\n.',
+        'cup wooden red 0 0000\n.',
+        'cup 3 0000\n.',
+        'cup 0 1000\n.',
+        'cup 0 0010\n.',
+        'cup 0 00w0\n.',
+        'cup 0 000\n.',
+        'cup 0 0000\n0 on 0\n.',
+        'cup 0 0000\n0 on 1\n.',
+        'cup 0 0000\ncup 0 0000\n0 at 1\n.',
+        'cup 0 0000\ncup 0 0000\n0 on 1\ncup 0 0000\n.',
+        'cup 0 0000\n..',
+        'cup 0 0000 .',
+        'cup 0 0000\n' * 9 + '.',
+        'cup 0 0000\n' * 2 + '0 on 1\n' * 9 + '.',
+    ],
+)
 def test_what_cannot_be_read_cannot_be_written(
-        text: str, scene_grammar: SceneGrammar, scene_format: SceneFormat) -> None:
+    text: str, scene_grammar: SceneGrammar, scene_format: SceneFormat
+) -> None:
     with pytest.raises(ValueError, match=r'line|expected'):
         parse_scene(text, scene_format)
     constraint = scene_grammar.constraint()
@@ -108,8 +136,13 @@ def test_longer_tokens_are_allowed_where_their_bytes_are(scene_format: SceneForm
     tokens = [bytes([byte]) for byte in range(256)] + [b'<begin>', None, b'cup ', b'cup x', b'up']
     vocabulary = ConstrainedVocabulary(tokens, EOS)
     constraint = SceneGrammar(scene_format, vocabulary, 512).constraint()
-    assert constraint.allowed()[[256, 257, 258, 259, 260]].tolist() == [False, False, True,
-                                                                        False, False]
+    assert constraint.allowed()[[256, 257, 258, 259, 260]].tolist() == [
+        False,
+        False,
+        True,
+        False,
+        False,
+    ]
     constraint.advance(ord('c'))
     assert constraint.allowed()[260]
 
@@ -127,23 +160,33 @@ def test_a_step_takes_a_fraction_of_a_millisecond(scene_grammar: SceneGrammar) -
 
 
 def test_a_limit_below_the_longest_text_is_refused_with_both_numbers(
-        scene_format: SceneFormat, byte_vocabulary: ConstrainedVocabulary) -> None:
+    scene_format: SceneFormat, byte_vocabulary: ConstrainedVocabulary
+) -> None:
     needed = scene_format.max_tokens
     with pytest.raises(ValueError, match=f'at least {needed}.*got {needed - 1}'):
         SceneGrammar(scene_format, byte_vocabulary, needed - 1)
 
 
-@pytest.mark.parametrize(('kwargs', 'field'), [
-    ({'cameras': ()}, 'cameras'), ({'cameras': ('a', 'a')}, 'cameras'),
-    ({'max_objects': 0}, 'max_objects'), ({'max_objects': 65}, 'max_objects'),
-    ({'max_relations': -1}, 'max_relations'), ({'max_attributes': 9}, 'max_attributes')])
+@pytest.mark.parametrize(
+    ('kwargs', 'field'),
+    [
+        ({'cameras': ()}, 'cameras'),
+        ({'cameras': ('a', 'a')}, 'cameras'),
+        ({'max_objects': 0}, 'max_objects'),
+        ({'max_objects': 65}, 'max_objects'),
+        ({'max_relations': -1}, 'max_relations'),
+        ({'max_attributes': 9}, 'max_attributes'),
+    ],
+)
 def test_a_wrong_format_names_its_field(kwargs: dict[str, object], field: str) -> None:
     with pytest.raises(ValueError, match=f'{field}: expected'):
         SceneFormat(**{'cameras': ('front',), **kwargs})  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize('words', [
-    ('Cup',), ('cup ',), ('a|b',), ('a' * 25,), ('cup', 'cup'), (), ('0cup',), ('c\n',), 'cup'])
+@pytest.mark.parametrize(
+    'words',
+    [('Cup',), ('cup ',), ('a|b',), ('a' * 25,), ('cup', 'cup'), (), ('0cup',), ('c\n',), 'cup'],
+)
 def test_a_word_that_could_break_the_grammar_is_refused(words: tuple[str, ...]) -> None:
     with pytest.raises(ValueError, match='labels: expected'):
         SceneVocabulary(labels=words)
@@ -171,12 +214,17 @@ def test_a_vocabulary_is_read_from_yaml(tmp_path: Path) -> None:
         load_vocabulary(tmp_path / 'none.yaml')
 
 
-@pytest.mark.parametrize(('tokens', 'eos', 'size', 'message'), [
-    ([b'a', None], 1, None, 'token for each byte'),
-    ([bytes([byte]) for byte in range(256)], 0, None, 'eos_token'),
-    ([*[bytes([byte]) for byte in range(256)], None], 256, 10, 'vocab_size')])
-def test_a_wrong_vocabulary_is_refused(tokens: list[bytes | None], eos: int, size: int | None,
-                                       message: str) -> None:
+@pytest.mark.parametrize(
+    ('tokens', 'eos', 'size', 'message'),
+    [
+        ([b'a', None], 1, None, 'token for each byte'),
+        ([bytes([byte]) for byte in range(256)], 0, None, 'eos_token'),
+        ([*[bytes([byte]) for byte in range(256)], None], 256, 10, 'vocab_size'),
+    ],
+)
+def test_a_wrong_vocabulary_is_refused(
+    tokens: list[bytes | None], eos: int, size: int | None, message: str
+) -> None:
     with pytest.raises(ValueError, match=message):
         ConstrainedVocabulary(tokens, eos, size)
 

@@ -1,4 +1,5 @@
 """How the remembered scene changes, update by update."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -15,8 +16,13 @@ SECOND = 1_000_000_000
 Merge = Callable[..., SceneUpdate]
 
 
-def seen(label: str = 'cup', *attributes: str, x: float = 0.0, camera: str = 'front',
-         at: tuple[float, float, float] | None = None) -> SeenObject:
+def seen(
+    label: str = 'cup',
+    *attributes: str,
+    x: float = 0.0,
+    camera: str = 'front',
+    at: tuple[float, float, float] | None = None,
+) -> SeenObject:
     """Return a 100 px square at column x, or without a box at a place on the base frame."""
     box = None if at else (x, 0.0, 100.0, 100.0)
     return SeenObject(label, attributes, camera, (0, 0, 0, 0), box, 'base' if at else '', at)
@@ -30,8 +36,13 @@ class Memory:
         self.make_provenance = make_provenance
         self.time_s = 0
 
-    def tell(self, *objects: SeenObject, relations: tuple[tuple[int, str, int], ...] = (),
-             after_s: int = 1, cameras: tuple[str, ...] = ('front', 'left')) -> SceneUpdate:
+    def tell(
+        self,
+        *objects: SeenObject,
+        relations: tuple[tuple[int, str, int], ...] = (),
+        after_s: int = 1,
+        cameras: tuple[str, ...] = ('front', 'left'),
+    ) -> SceneUpdate:
         self.time_s += after_s
         provenance = self.make_provenance(self.time_s, self.time_s * SECOND, cameras)
         scene = SeenScene(objects, tuple(SeenRelation(*triple) for triple in relations))
@@ -84,18 +95,22 @@ def test_a_position_decides_over_boxes_and_joins_cameras(memory: Memory) -> None
 
 
 def test_a_known_position_stays_where_the_new_sighting_has_none(memory: Memory) -> None:
-    box = SeenObject('cup', (), 'front', (0, 0, 0, 0), (0.0, 0.0, 9.0, 9.0), 'base', (1., 2., 3.))
+    box = SeenObject(
+        'cup', (), 'front', (0, 0, 0, 0), (0.0, 0.0, 9.0, 9.0), 'base', (1.0, 2.0, 3.0)
+    )
     memory.tell(box)
     update = memory.tell(SeenObject('cup', (), 'front', (0, 0, 0, 0), (0.0, 0.0, 9.0, 9.0)))
     assert ids(update) == [1]
-    assert (update.objects[0].frame_id, update.objects[0].position_m) == ('base', (1., 2., 3.))
+    assert (update.objects[0].frame_id, update.objects[0].position_m) == ('base', (1.0, 2.0, 3.0))
 
 
 def test_the_best_pairs_are_taken_first_each_object_once(memory: Memory) -> None:
     memory.tell(seen(x=0), seen(x=50))
     update = memory.tell(seen(x=45), seen(x=5))
     assert {known.object_id: known.box_px[0] for known in update.objects if known.box_px} == {
-        1: 5.0, 2: 45.0}
+        1: 5.0,
+        2: 45.0,
+    }
     assert ids(memory.tell(seen(x=5), seen(x=5), seen(x=45))) == [1, 2, 3]
 
 
@@ -103,7 +118,9 @@ def test_a_different_colour_tips_the_balance_between_equal_boxes(memory: Memory)
     memory.tell(seen('cup', 'red', x=0), seen('cup', 'blue', x=20))
     update = memory.tell(seen('cup', 'blue', x=10))
     assert {known.object_id: known.last_seen_ns for known in update.objects} == {
-        1: SECOND, 2: 2 * SECOND}
+        1: SECOND,
+        2: 2 * SECOND,
+    }
 
 
 def test_a_conflicting_attribute_needs_votes_in_a_row(memory: Memory) -> None:
@@ -132,13 +149,16 @@ def test_a_thing_is_on_one_other_thing_only(memory: Memory) -> None:
     update = memory.tell(cup, table, plate, relations=((0, 'on', 1), (0, 'on', 2), (2, 'on', 1)))
     assert triples(update) == [(1, 'on', 2), (3, 'on', 2)]
     assert triples(memory.tell(cup, plate, relations=((0, 'on', 1),))) == [
-        (1, 'on', 3), (3, 'on', 2)]
+        (1, 'on', 3),
+        (3, 'on', 2),
+    ]
 
 
 def test_a_predicate_contradicts_its_reverse_unless_symmetric(memory: Memory) -> None:
     cup, table = seen('cup'), seen('table')
-    update = memory.tell(cup, table, relations=(
-        (0, 'behind', 1), (1, 'behind', 0), (0, 'near', 1), (1, 'near', 0)))
+    update = memory.tell(
+        cup, table, relations=((0, 'behind', 1), (1, 'behind', 0), (0, 'near', 1), (1, 'near', 0))
+    )
     assert triples(update) == [(1, 'behind', 2), (1, 'near', 2), (2, 'near', 1)]
     assert memory.graph.counts.num_relations_ignored == 1
 
@@ -169,11 +189,16 @@ def test_a_relation_not_restated_is_forgotten_by_age(memory: Memory) -> None:
 
 
 def test_numbers_are_bounded_and_the_longest_unseen_go_first(
-        make_provenance: Callable[..., Provenance]) -> None:
+    make_provenance: Callable[..., Provenance],
+) -> None:
     memory = Memory(make_provenance, max_objects=3, max_relations=2)
     memory.tell(seen('cup'), seen('mug'))
-    update = memory.tell(seen('box'), seen('cup'), seen('pan'), relations=(
-        (0, 'near', 1), (0, 'near', 2), (1, 'near', 2)))
+    update = memory.tell(
+        seen('box'),
+        seen('cup'),
+        seen('pan'),
+        relations=((0, 'near', 1), (0, 'near', 2), (1, 'near', 2)),
+    )
     assert [known.label for known in update.objects] == ['cup', 'box', 'pan']
     assert triples(update) == [(1, 'near', 4), (3, 'near', 1)]
     assert memory.graph.counts.num_forgotten == 1
@@ -195,12 +220,19 @@ def test_overlap_is_intersection_over_union() -> None:
     assert overlap((0, 0, 0, 0), (0, 0, 0, 0)) == 0.0
 
 
-@pytest.mark.parametrize(('rules', 'kwargs', 'field'), [
-    (GraphRules, {'max_age_s': 0.0}, 'max_age_s'), (GraphRules, {'max_misses': 0}, 'max_misses'),
-    (GraphRules, {'conflict_votes': 0}, 'conflict_votes'),
-    (MatchRules, {'distance_m': 0.0}, 'distance_m'), (MatchRules, {'overlap': 1.5}, 'overlap'),
-    (MatchRules, {'conflict_cost': -1.0}, 'conflict_cost')])
-def test_a_wrong_rule_names_its_field(rules: Callable[..., object], kwargs: dict[str, float],
-                                      field: str) -> None:
+@pytest.mark.parametrize(
+    ('rules', 'kwargs', 'field'),
+    [
+        (GraphRules, {'max_age_s': 0.0}, 'max_age_s'),
+        (GraphRules, {'max_misses': 0}, 'max_misses'),
+        (GraphRules, {'conflict_votes': 0}, 'conflict_votes'),
+        (MatchRules, {'distance_m': 0.0}, 'distance_m'),
+        (MatchRules, {'overlap': 1.5}, 'overlap'),
+        (MatchRules, {'conflict_cost': -1.0}, 'conflict_cost'),
+    ],
+)
+def test_a_wrong_rule_names_its_field(
+    rules: Callable[..., object], kwargs: dict[str, float], field: str
+) -> None:
     with pytest.raises(ValueError, match=f'{field}: expected'):
         rules(**kwargs)

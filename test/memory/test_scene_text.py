@@ -1,4 +1,5 @@
 """The text of a scene graph and what it stands for."""
+
 from __future__ import annotations
 
 from hypothesis import given, strategies
@@ -32,20 +33,37 @@ def scenes(draw: strategies.DrawFn) -> SeenScene:
     objects = []
     for _ in range(draw(strategies.integers(0, FORMAT.max_objects))):
         groups = draw(strategies.sets(strategies.sampled_from(list(WORDS.attributes)), max_size=2))
-        attributes = tuple(draw(strategies.sampled_from(words))
-                           for group, words in WORDS.attributes.items() if group in groups)
+        attributes = tuple(
+            draw(strategies.sampled_from(words))
+            for group, words in WORDS.attributes.items()
+            if group in groups
+        )
         camera, (left, right), (top, bottom) = (
-            draw(strategies.sampled_from(FORMAT.cameras)), draw(span()), draw(span()))
+            draw(strategies.sampled_from(FORMAT.cameras)),
+            draw(span()),
+            draw(span()),
+        )
         cells = (left, right, top, bottom)
-        objects.append(SeenObject(
-            draw(strategies.sampled_from(WORDS.labels)), attributes, camera, cells,
-            box_of_cells(cells, SIZES[camera]) if camera in SIZES else None))
+        objects.append(
+            SeenObject(
+                draw(strategies.sampled_from(WORDS.labels)),
+                attributes,
+                camera,
+                cells,
+                box_of_cells(cells, SIZES[camera]) if camera in SIZES else None,
+            )
+        )
     relations = []
     if len(objects) > 1:
         index = strategies.integers(0, len(objects) - 1)
-        relations = draw(strategies.lists(strategies.builds(
-            SeenRelation, index, strategies.sampled_from(WORDS.predicates), index).filter(
-                lambda relation: relation.subject != relation.object), max_size=8))
+        relations = draw(
+            strategies.lists(
+                strategies.builds(
+                    SeenRelation, index, strategies.sampled_from(WORDS.predicates), index
+                ).filter(lambda relation: relation.subject != relation.object),
+                max_size=8,
+            )
+        )
     return SeenScene(tuple(objects), tuple(relations))
 
 
@@ -72,8 +90,9 @@ def test_a_box_covers_its_cells() -> None:
 
 
 @given(span(), span(), strategies.integers(1, 9_000), strategies.integers(1, 9_000))
-def test_cells_and_boxes_go_both_ways(columns: tuple[int, int], rows: tuple[int, int],
-                                      width: int, height: int) -> None:
+def test_cells_and_boxes_go_both_ways(
+    columns: tuple[int, int], rows: tuple[int, int], width: int, height: int
+) -> None:
     cells, size = (*columns, *rows), (width, height)
     assert cells_of_box(box_of_cells(cells, size), size) == cells
 

@@ -1,4 +1,5 @@
 """What is written to the store is found again, with where it came from."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -62,20 +63,32 @@ def test_each_kind_comes_back_with_its_provenance(store: EpisodicStore, path: Pa
     assert entries[EntryKind.UTTERANCE].text == 'utterance 7'
     assert entries[EntryKind.UTTERANCE].verdict == 'unverified'
     assert entries[EntryKind.UTTERANCE].detail == {
-        'request_id': 7, 'finish_reason': 'stop', 'question': 'what is there?', 'cited': [3, 4]}
+        'request_id': 7,
+        'finish_reason': 'stop',
+        'question': 'what is there?',
+        'cited': [3, 4],
+    }
     assert entries[EntryKind.INSTRUCTION].detail == {'source': '~/set_instruction'}
     assert entries[EntryKind.CHUNK].detail == {
-        'chunk_id': 7, 'num_steps': 16, 'step_ns': 20_000_000, 'pass_ms': 12.5}
+        'chunk_id': 7,
+        'num_steps': 16,
+        'step_ns': 20_000_000,
+        'pass_ms': 12.5,
+    }
     relation = entries[EntryKind.RELATION].relation
     assert relation is not None
     assert (relation.subject_label, relation.predicate, relation.object_label) == (
-        'cup', 'on', 'table')
+        'cup',
+        'on',
+        'table',
+    )
     assert entries[EntryKind.RELATION].citation == f'm{entries[EntryKind.RELATION].entry_id}'
 
 
 def test_an_object_comes_back_as_it_was(store: EpisodicStore, path: Path) -> None:
-    seen = known(4, 1, 'cup', 'red', 'small', box=(1.5, 2.5, 30.0, 40.0),
-                 position=(0.1, -2.0, 3.0))
+    seen = known(
+        4, 1, 'cup', 'red', 'small', box=(1.5, 2.5, 30.0, 40.0), position=(0.1, -2.0, 3.0)
+    )
     store.write([scene(1, seen)])
     assert find(path)[0].scene_object == seen
     bare = replace(known(5, 2, 'box', box=None), confidence=float('nan'))
@@ -87,24 +100,38 @@ def test_an_object_comes_back_as_it_was(store: EpisodicStore, path: Path) -> Non
 
 
 def test_a_state_that_lasts_is_one_entry_and_a_new_state_another(
-        store: EpisodicStore, path: Path) -> None:
+    store: EpisodicStore, path: Path
+) -> None:
     store.write([scene(1, known(1, 1), known(2, 1, 'table'), relations=((1, 'on', 2),))])
-    store.write([scene(2, replace(known(1, 2), first_seen_ns=START + SECOND),
-                       known(2, 2, 'table'), relations=((1, 'on', 2),))])
-    cup, = find(path, label='cup', kind=EntryKind.OBJECT)
+    store.write(
+        [
+            scene(
+                2,
+                replace(known(1, 2), first_seen_ns=START + SECOND),
+                known(2, 2, 'table'),
+                relations=((1, 'on', 2),),
+            )
+        ]
+    )
+    (cup,) = find(path, label='cup', kind=EntryKind.OBJECT)
     assert (cup.first_ns, cup.last_ns) == (START + SECOND, START + 2 * SECOND)
     assert len(find(path, kind=EntryKind.RELATION)) == 1
     store.write([scene(3, known(1, 3, 'cup', 'red'))])
     store.write([scene(4, known(1, 4, 'cup', 'red', box=(80, 0, 10, 10)))])
     assert [entry.first_ns for entry in find(path, label='cup')] == [
-        START + 4 * SECOND, START + 3 * SECOND, START + SECOND]
+        START + 4 * SECOND,
+        START + 3 * SECOND,
+        START + SECOND,
+    ]
 
 
 def test_an_entry_does_not_grow_beyond_its_span(store: EpisodicStore, path: Path) -> None:
     for number in (1, 31, 61, 62, 122):
         store.write([scene(number, known(1, number))])
     assert [(entry.first_ns - START, entry.last_ns - START) for entry in find(path)] == [
-        (62 * SECOND, 122 * SECOND), (1 * SECOND, 61 * SECOND)]
+        (62 * SECOND, 122 * SECOND),
+        (1 * SECOND, 61 * SECOND),
+    ]
 
 
 def test_an_object_only_remembered_is_not_seen_again(store: EpisodicStore, path: Path) -> None:
@@ -192,13 +219,19 @@ def test_stats_count_what_is_there(store: EpisodicStore) -> None:
     store.write([*one_of_each(1), chunk(2), told(3, 'x')])
     stats = store.stats()
     assert stats.num_entries == {
-        'object': 2, 'relation': 1, 'utterance': 1, 'instruction': 2, 'chunk': 2}
+        'object': 2,
+        'relation': 1,
+        'utterance': 1,
+        'instruction': 2,
+        'chunk': 2,
+    }
     assert stats.num_observations == 2
     assert 0 < stats.num_bytes < stats.max_bytes
 
 
 def test_an_empty_scene_is_an_observation_without_entries(
-        store: EpisodicStore, path: Path) -> None:
+    store: EpisodicStore, path: Path
+) -> None:
     store.write([scene(1)])
     assert find(path) == []
     assert store.stats().num_observations == 1

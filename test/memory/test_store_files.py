@@ -1,4 +1,5 @@
 """The store's file: made, brought to a newer version, refused, missed."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -73,8 +74,10 @@ def test_a_file_that_is_not_a_store_is_left_alone(path: Path) -> None:
 def test_a_schema_that_is_no_text_any_more_is_damage(path: Path) -> None:
     EpisodicStore(path).close()
     raw = path.read_bytes()
-    for sound, broken in ((b'tablerunrun', b'table\xf8\xf8\xf8run'),
-                          (b'CREATE TABLE run', b'CREATE TABLE (((')):
+    for sound, broken in (
+        (b'tablerunrun', b'table\xf8\xf8\xf8run'),
+        (b'CREATE TABLE run', b'CREATE TABLE ((('),
+    ):
         assert sound in raw
         raw = raw.replace(sound, broken)
     path.write_bytes(raw)
@@ -83,9 +86,15 @@ def test_a_schema_that_is_no_text_any_more_is_damage(path: Path) -> None:
             opened(path)
 
 
-@pytest.mark.parametrize(('kwargs', 'field'), [
-    ({'max_bytes': 1}, 'max_bytes'), ({'max_age_s': 0.0}, 'max_age_s'),
-    ({'entry_span_s': -1.0}, 'entry_span_s'), ({'synchronous': 'off'}, 'synchronous')])
+@pytest.mark.parametrize(
+    ('kwargs', 'field'),
+    [
+        ({'max_bytes': 1}, 'max_bytes'),
+        ({'max_age_s': 0.0}, 'max_age_s'),
+        ({'entry_span_s': -1.0}, 'entry_span_s'),
+        ({'synchronous': 'off'}, 'synchronous'),
+    ],
+)
 def test_a_wrong_rule_names_its_field(kwargs: dict[str, object], field: str) -> None:
     with pytest.raises(ValueError, match=f'{field}: expected'):
         StoreRules(**kwargs)  # type: ignore[arg-type]

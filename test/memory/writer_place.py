@@ -1,4 +1,5 @@
 """Where a memory writer under test writes to."""
+
 from __future__ import annotations
 
 from collections.abc import Callable

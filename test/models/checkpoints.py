@@ -1,4 +1,5 @@
 """Small checkpoints, written once a session."""
+
 from __future__ import annotations
 
 from functools import cache
@@ -40,8 +41,13 @@ def adapter_folder() -> Path:
     folder = Path(_ROOT.name) / 'adapter'
     folder.mkdir()
     generator = torch.Generator().manual_seed(1)
-    sizes = {'self_attn.q_proj': (64, 64), 'self_attn.v_proj': (64, 16),
-             'self_attn.o_proj': (64, 64), 'mlp.up_proj': (64, 128), 'mlp.down_proj': (128, 64)}
+    sizes = {
+        'self_attn.q_proj': (64, 64),
+        'self_attn.v_proj': (64, 16),
+        'self_attn.o_proj': (64, 64),
+        'mlp.up_proj': (64, 128),
+        'mlp.down_proj': (128, 64),
+    }
     outer = 'base_model.model.paligemma_with_expert.paligemma.model.language_model.layers'
     tensors = {}
     for layer in range(4):
@@ -50,9 +56,16 @@ def adapter_folder() -> Path:
             tensors[f'{prefix}.lora_A.weight'] = torch.randn(4, width_in, generator=generator)
             tensors[f'{prefix}.lora_B.weight'] = torch.randn(width_out, 4, generator=generator)
     save_file(tensors, folder / 'adapter_model.safetensors')
-    write_json(folder / 'adapter_config.json', {
-        'peft_type': 'LORA', 'r': 4, 'lora_alpha': 0.4, 'bias': 'none',
-        'target_modules': sorted(name.rpartition('.')[2] for name in sizes)})
+    write_json(
+        folder / 'adapter_config.json',
+        {
+            'peft_type': 'LORA',
+            'r': 4,
+            'lora_alpha': 0.4,
+            'bias': 'none',
+            'target_modules': sorted(name.rpartition('.')[2] for name in sizes),
+        },
+    )
     return folder
 
 

@@ -1,4 +1,5 @@
 """Models and images for the model tests, built once."""
+
 from __future__ import annotations
 
 from functools import cache
@@ -25,8 +26,10 @@ def model() -> TinyModel:
     return tiny_model()
 
 
-@pytest.fixture(params=[(scope, heads) for scope in PrefixScope for heads in (1, 2)],
-                ids=lambda variant: f'{variant[0].value}-kv{variant[1]}')
+@pytest.fixture(
+    params=[(scope, heads) for scope in PrefixScope for heads in (1, 2)],
+    ids=lambda variant: f'{variant[0].value}-kv{variant[1]}',
+)
 def any_model(request: pytest.FixtureRequest) -> TinyModel:
     """Return each variant of the tiny model: both prefix scopes, one and two KV heads."""
     return tiny_model(*request.param)

@@ -1,4 +1,5 @@
 """One sequence over dense lists of K/V: a trivial `attend`, and a model run through it."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -70,8 +71,9 @@ class DenseSequence:
         self.num_tokens += len(hidden)
         return hidden
 
-    def _attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor, keep: bool,
-                causal: bool) -> Tensor:
+    def _attend(
+        self, layer: int, q: Tensor, k: Tensor, v: Tensor, keep: bool, causal: bool
+    ) -> Tensor:
         fresh = torch.stack((k, v))  # [2, num_tokens, num_kv_heads, head_dim]
         keys, values = torch.cat([*self._layers[layer], fresh], 1).transpose(1, 2)
         if keep:
@@ -80,7 +82,8 @@ class DenseSequence:
         if causal:
             mask = mask.tril(keys.shape[1] - len(q))
         out = torch.nn.functional.scaled_dot_product_attention(
-            q.transpose(0, 1)[None], keys[None], values[None], mask, enable_gqa=True)
+            q.transpose(0, 1)[None], keys[None], values[None], mask, enable_gqa=True
+        )
         return out[0].transpose(0, 1).flatten(1)
 
 

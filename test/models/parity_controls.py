@@ -1,4 +1,5 @@
 """Mistakes on purpose: each must move the actions, or a comparison would prove nothing."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
@@ -21,8 +22,14 @@ def build(folder: Path, **changes: object) -> FlowVLA:
     return CLASSES[config.family](config, weights, '', torch.device('cpu'), torch.float32, 0.02)
 
 
-def _run(model: FlowVLA, io: Mapping[str, Tensor], row: int, masked: bool = True,
-         zeroed: bool = False, shift: int = 0) -> Tensor:
+def _run(
+    model: FlowVLA,
+    io: Mapping[str, Tensor],
+    row: int,
+    masked: bool = True,
+    zeroed: bool = False,
+    shift: int = 0,
+) -> Tensor:
     if masked:
         images, tokens = row_inputs(io, row)
     else:
@@ -56,6 +63,8 @@ CONTROLS: dict[str, Callable[[Path, Mapping[str, Tensor], int], Tensor]] = {
 def largest_effect(folder: Path, control: str) -> float:
     """Return how far a mistake moves the actions, over all rows."""
     io = load_io(folder)
-    moved = [(CONTROLS[control](folder, io, row) - io['actions'][row]).abs().max().item()
-             for row in range(len(io['noise']))]
+    moved = [
+        (CONTROLS[control](folder, io, row) - io['actions'][row]).abs().max().item()
+        for row in range(len(io['noise']))
+    ]
     return max(moved)

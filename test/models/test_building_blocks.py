@@ -1,4 +1,5 @@
 """Norms, rotation, time embedding and strict weights, each against its formula."""
+
 from __future__ import annotations
 
 import math
@@ -44,8 +45,10 @@ def test_rope_scores_depend_on_distance_alone() -> None:
     rope, q, k = Rope(16, 300, CPU), random(1, 1, 16), random(1, 1, 16) + 1.0
 
     def score(query: int, key: int) -> float:
-        rotated = [apply_rope(x, rope.rows(torch.tensor([position])))
-                   for x, position in ((q, query), (k, key))]
+        rotated = [
+            apply_rope(x, rope.rows(torch.tensor([position])))
+            for x, position in ((q, query), (k, key))
+        ]
         return float((rotated[0] * rotated[1]).sum())
 
     assert score(5, 2) == pytest.approx(score(203, 200), abs=1e-4)
@@ -60,20 +63,28 @@ def test_euler_times_start_at_noise_and_never_reach_data() -> None:
 
 def test_time_embedding_is_sines_then_cosines_of_log_spaced_periods() -> None:
     embedding = time_embedding(torch.tensor([0.3], dtype=torch.float64), 4)
-    expected = [math.sin(2 * math.pi * 0.3 / 4e-3), math.sin(2 * math.pi * 0.3 / 4.0),
-                math.cos(2 * math.pi * 0.3 / 4e-3), math.cos(2 * math.pi * 0.3 / 4.0)]
+    expected = [
+        math.sin(2 * math.pi * 0.3 / 4e-3),
+        math.sin(2 * math.pi * 0.3 / 4.0),
+        math.cos(2 * math.pi * 0.3 / 4e-3),
+        math.cos(2 * math.pi * 0.3 / 4.0),
+    ]
     assert embedding[0].tolist() == pytest.approx(expected, abs=1e-7)
 
 
 def test_all_misfits_are_listed_at_once() -> None:
-    reader = WeightReader({'a.x': torch.ones(2), 'a.y': torch.ones(3), 'extra': torch.ones(1)},
-                          CPU, torch.float32)
+    reader = WeightReader(
+        {'a.x': torch.ones(2), 'a.y': torch.ones(3), 'extra': torch.ones(1)}, CPU, torch.float32
+    )
     scope = reader.scope('a.')
     assert scope.take('x', 2).eq(1.0).all()
     scope.take('y', 2)
     scope.take('z', 4)
-    with pytest.raises(ValueError, match=r'3 misfits: a.y: expected shape \[2\], got \[3\]; '
-                                         r'missing a.z \[4\]; unexpected extra'):
+    with pytest.raises(
+        ValueError,
+        match=r'3 misfits: a.y: expected shape \[2\], got \[3\]; '
+        r'missing a.z \[4\]; unexpected extra',
+    ):
         reader.finish()
 
 
@@ -81,6 +92,10 @@ def test_checksum_sees_names_shapes_types_and_bits_but_not_order() -> None:
     x, y = torch.arange(6.0), torch.ones(1)
     base = weights_checksum({'x': x, 'y': y})
     assert weights_checksum({'y': y, 'x': x}) == base
-    others = [{'x': x.view(2, 3), 'y': y}, {'x': x, 'z': y}, {'x': x.nextafter(y), 'y': y},
-              {'x': x.view(torch.int32), 'y': y}]
+    others = [
+        {'x': x.view(2, 3), 'y': y},
+        {'x': x, 'z': y},
+        {'x': x.nextafter(y), 'y': y},
+        {'x': x.view(torch.int32), 'y': y},
+    ]
     assert len({base, *map(weights_checksum, others)}) == 5

@@ -1,4 +1,5 @@
 """The same weights under every naming and layout give the same model."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -48,8 +49,11 @@ def test_our_names_and_lerobots_are_each_others_inverse(family: str) -> None:
 def _rename(change: Callable[[str], str]) -> Callable[[Path], None]:
     def harm(folder: Path) -> None:
         tensors = load_file(folder / 'model.safetensors')
-        save_file({change(name): tensor for name, tensor in tensors.items()},
-                  folder / 'model.safetensors')
+        save_file(
+            {change(name): tensor for name, tensor in tensors.items()},
+            folder / 'model.safetensors',
+        )
+
     return harm
 
 
@@ -58,17 +62,22 @@ def _shard(folder: Path) -> None:
     (folder / 'model.safetensors').unlink()
     weight_map = {name: f'part-{index % 2}.safetensors' for index, name in enumerate(tensors)}
     for part in set(weight_map.values()):
-        save_file({name: tensors[name] for name, where in weight_map.items() if where == part},
-                  folder / part)
+        save_file(
+            {name: tensors[name] for name, where in weight_map.items() if where == part},
+            folder / part,
+        )
     write_json(folder / 'model.safetensors.index.json', {'weight_map': weight_map})
 
 
 LAYOUTS = {
     'openpi': _rename(lambda name: name.removeprefix('model.')),
-    'older transformers': _rename(lambda name: name.replace(
-        'paligemma.model.language_model.', 'paligemma.language_model.model.').replace(
-        'paligemma.lm_head', 'paligemma.language_model.lm_head').replace(
-        'paligemma.model.', 'paligemma.')),
+    'older transformers': _rename(
+        lambda name: (
+            name.replace('paligemma.model.language_model.', 'paligemma.language_model.model.')
+            .replace('paligemma.lm_head', 'paligemma.language_model.lm_head')
+            .replace('paligemma.model.', 'paligemma.')
+        )
+    ),
     'newer transformers': _rename(lambda name: name.replace('vision_model.', '')),
     'shards': _shard,
 }
@@ -87,11 +96,19 @@ def test_every_layout_gives_the_same_model(tmp_path: Path, layout: str) -> None:
 def test_tied_tables_are_one_memory(tmp_path: Path, missing: str | None) -> None:
     folder = Path(shutil.copytree(small_folder('pi0'), tmp_path / 'c'))
     tensors = load_file(folder / 'model.safetensors')
-    head, table = (lerobot_name(name, Family.PI0) for name in (
-        'lm_head.weight', 'language_model.embed_tokens.weight'))
+    head, table = (
+        lerobot_name(name, Family.PI0)
+        for name in ('lm_head.weight', 'language_model.embed_tokens.weight')
+    )
     tensors[head] = tensors[table].clone()
-    save_file({name: tensor for name, tensor in tensors.items()
-               if missing is None or missing not in name}, folder / 'model.safetensors')
+    save_file(
+        {
+            name: tensor
+            for name, tensor in tensors.items()
+            if missing is None or missing not in name
+        },
+        folder / 'model.safetensors',
+    )
     language = load_checkpoint(folder)._language
     assert language._embedding.data_ptr() == language._head.data_ptr()
     assert torch.equal(language._embedding, tensors[table])
@@ -99,23 +116,37 @@ def test_tied_tables_are_one_memory(tmp_path: Path, missing: str | None) -> None
 
 def _as_openpi(folder: Path, family: str) -> None:
     values = json.loads((folder / 'config.json').read_text())
-    write_json(folder / 'config.json', {
-        'sizes': values['sizes'], 'action_dim': 32, 'action_horizon': 16, 'precision': 'float32'})
+    write_json(
+        folder / 'config.json',
+        {'sizes': values['sizes'], 'action_dim': 32, 'action_horizon': 16, 'precision': 'float32'},
+    )
     for path in folder.glob('policy_*'):
         path.unlink()
-    stats = {name: {'mean': [0.0] * size, 'std': [1.0] * size, 'q01': [-2.0] * size,
-                    'q99': [2.0] * size} for name, size in (('state', 8), ('actions', 7))}
+    stats = {
+        name: {
+            'mean': [0.0] * size,
+            'std': [1.0] * size,
+            'q01': [-2.0] * size,
+            'q99': [2.0] * size,
+        }
+        for name, size in (('state', 8), ('actions', 7))
+    }
     (folder / 'assets' / 'robot').mkdir(parents=True)
     write_json(folder / 'assets' / 'robot' / 'norm_stats.json', {'norm_stats': stats})
     LAYOUTS['openpi'](folder)
     assert family in ('pi05', 'pi0')
 
 
-@pytest.mark.parametrize('family, mode, prompt', [
-    ('pi05', NormMode.QUANTILES, PromptStyle.STATE),
-    ('pi0', NormMode.MEAN_STD, PromptStyle.CLEAN_NEWLINE)])
-def test_an_openpi_folder(tmp_path: Path, family: str, mode: NormMode,
-                          prompt: PromptStyle) -> None:
+@pytest.mark.parametrize(
+    'family, mode, prompt',
+    [
+        ('pi05', NormMode.QUANTILES, PromptStyle.STATE),
+        ('pi0', NormMode.MEAN_STD, PromptStyle.CLEAN_NEWLINE),
+    ],
+)
+def test_an_openpi_folder(
+    tmp_path: Path, family: str, mode: NormMode, prompt: PromptStyle
+) -> None:
     folder = Path(shutil.copytree(small_folder(family), tmp_path / 'c'))
     _as_openpi(folder, family)
     model = load_checkpoint(folder)
@@ -133,8 +164,7 @@ def test_an_openpi_folder(tmp_path: Path, family: str, mode: NormMode,
 
 
 @pytest.mark.parametrize('name', ['pi05_L2_c3_h10', 'pi0_L2', 'smolvla_L4'])
-def test_lerobots_own_config_means_the_real_sizes(shared: Path, tmp_path: Path,
-                                                  name: str) -> None:
+def test_lerobots_own_config_means_the_real_sizes(shared: Path, tmp_path: Path, name: str) -> None:
     values = json.loads((shared / 'data/golden' / name / 'config.json').read_text())
     del values['sizes']
     if values['type'] == 'smolvla':
@@ -145,12 +175,17 @@ def test_lerobots_own_config_means_the_real_sizes(shared: Path, tmp_path: Path,
     config = read_config(ConfigFile(tmp_path), {})
     real = preset(values['type'])
     assert (config.language, config.expert, config.vision, config.num_layers) == (
-        real.language, real.expert, real.vision, real.num_layers)
+        real.language,
+        real.expert,
+        real.vision,
+        real.num_layers,
+    )
     assert config.vocab_size == real.vocab_size and config.action_dim == 7
 
 
-def test_make_checkpoint_never_overwrites(tmp_path: Path,
-                                          capsys: pytest.CaptureFixture[str]) -> None:
+def test_make_checkpoint_never_overwrites(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     arguments = ['make-checkpoint', '--small', '--family', 'pi0', '--joints', '3']
     assert main([*arguments, str(tmp_path / 'c')]) == 0
     assert 'parameters, random' in capsys.readouterr().out
@@ -162,15 +197,18 @@ def test_make_checkpoint_never_overwrites(tmp_path: Path,
     assert 'action_dim: expected 1 to 32, got 0' in capsys.readouterr().err
 
 
-def test_bench_prints_a_chunk_stage_by_stage(tmp_path: Path,
-                                             capsys: pytest.CaptureFixture[str]) -> None:
+def test_bench_prints_a_chunk_stage_by_stage(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = tmp_path / 'figures.json'
-    assert main(['bench', 'stages', '--checkpoint', str(small_folder('pi05')),
-                 '--json', str(out)]) == 0
+    assert (
+        main(['bench', 'stages', '--checkpoint', str(small_folder('pi05')), '--json', str(out)])
+        == 0
+    )
     figures = json.loads(out.read_text())
     assert list(figures['stages']) == ['ingest', 'vision', 'prefill', 'denoise']
     tokens, width, layers = 120, 64, 4
     products = 2 * tokens * layers * (width * (64 + 32 + 64) + 3 * width * 128)
-    attention = 4 * tokens ** 2 * 64 * layers
+    attention = 4 * tokens**2 * 64 * layers
     assert figures['stages']['prefill']['flop'] == products + attention
     assert '10 denoising steps' in capsys.readouterr().out

@@ -1,4 +1,5 @@
 """torch.compile changes speed only; where it cannot work, the model runs as without it."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -25,8 +26,9 @@ def model() -> TinyModel:
     return TinyModel(TinyConfig(num_cameras=2))
 
 
-@pytest.mark.parametrize('backend', [
-    'eager', pytest.param('inductor', marks=pytest.mark.slow)])  # real compiling takes a minute
+@pytest.mark.parametrize(
+    'backend', ['eager', pytest.param('inductor', marks=pytest.mark.slow)]
+)  # real compiling takes a minute
 def test_a_compiled_model_gives_the_chunks_of_the_eager_one(model, backend):
     compiled = CompiledModel(model, backend)
     np.testing.assert_allclose(chunks(compiled), chunks(model), atol=1e-5)

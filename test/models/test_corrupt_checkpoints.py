@@ -1,4 +1,5 @@
 """One clear error for each way in which a checkpoint can be broken."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -42,7 +43,7 @@ def edit_tensors(path: Path, change: Callable[[dict[str, Tensor]], None]) -> Non
 
 def _truncate(folder: Path) -> None:
     data = (folder / WEIGHTS).read_bytes()
-    (folder / WEIGHTS).write_bytes(data[:len(data) // 2])
+    (folder / WEIGHTS).write_bytes(data[: len(data) // 2])
 
 
 def _misfits(folder: Path) -> None:
@@ -50,18 +51,21 @@ def _misfits(folder: Path) -> None:
         del tensors['model.action_in_proj.bias']
         tensors['model.action_out_proj.bias'] = torch.zeros(5)
         tensors['model.surprise'] = torch.zeros(1)
+
     edit_tensors(folder / WEIGHTS, change)
 
 
 def _nan(folder: Path) -> None:
     def change(tensors: dict[str, Tensor]) -> None:
         tensors['model.time_mlp_in.weight'][3, 4] = float('nan')
+
     edit_tensors(folder / WEIGHTS, change)
 
 
 def _both_names(folder: Path) -> None:
     def change(tensors: dict[str, Tensor]) -> None:
         tensors['paligemma_with_expert.paligemma.lm_head.weight'] = tensors[HEAD]
+
     edit_tensors(folder / WEIGHTS, change)
 
 
@@ -70,23 +74,32 @@ def _no_quantile(folder: Path) -> None:
 
 
 def _nan_statistics(folder: Path) -> None:
-    edit_tensors(folder / STATISTICS,
-                 lambda tensors: tensors['observation.state.q01'].fill_(float('nan')))
+    edit_tensors(
+        folder / STATISTICS, lambda tensors: tensors['observation.state.q01'].fill_(float('nan'))
+    )
 
 
 def _camera_key(folder: Path) -> None:
-    edit_json(folder / 'config.json', lambda values: values['input_features'].pop(
-        'observation.images.camera_1'))
+    edit_json(
+        folder / 'config.json',
+        lambda values: values['input_features'].pop('observation.images.camera_1'),
+    )
 
 
 def _unknown_step(folder: Path) -> None:
-    edit_json(folder / 'policy_preprocessor.json', lambda values: values['steps'].append(
-        {'registry_name': 'colour_jitter', 'config': {}}))
+    edit_json(
+        folder / 'policy_preprocessor.json',
+        lambda values: values['steps'].append({'registry_name': 'colour_jitter', 'config': {}}),
+    )
 
 
 def _relative(folder: Path) -> None:
-    edit_json(folder / 'policy_preprocessor.json', lambda values: values['steps'].append(
-        {'registry_name': 'relative_actions_processor', 'config': {'enabled': True}}))
+    edit_json(
+        folder / 'policy_preprocessor.json',
+        lambda values: values['steps'].append(
+            {'registry_name': 'relative_actions_processor', 'config': {'enabled': True}}
+        ),
+    )
 
 
 def _family(folder: Path) -> None:
@@ -107,8 +120,11 @@ def _garbage(name: str) -> Callable[[Path], None]:
 
 BREAKS: dict[str, tuple[Callable[[Path], None], str]] = {
     'truncated': (_truncate, 'expected a whole safetensors file'),
-    'misfits': (_misfits, r'3 misfits: .*missing action_in_proj.bias \[48\]'
-                          r'|3 misfits: .*action_out_proj.bias: expected shape \[32\], got \[5\]'),
+    'misfits': (
+        _misfits,
+        r'3 misfits: .*missing action_in_proj.bias \[48\]'
+        r'|3 misfits: .*action_out_proj.bias: expected shape \[32\], got \[5\]',
+    ),
     'nan': (_nan, 'time_mlp_in.weight: expected finite numbers, got NaN'),
     'two names': (_both_names, 'expected one lm_head.weight, got'),
     'no weights': (_remove(WEIGHTS), 'expected model.safetensors or'),
@@ -129,8 +145,9 @@ BREAKS: dict[str, tuple[Callable[[Path], None], str]] = {
 
 
 @pytest.mark.parametrize('name', BREAKS)
-def test_each_break_gives_one_clear_error(folder: Path, name: str,
-                                          capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_break_gives_one_clear_error(
+    folder: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     harm, message = BREAKS[name]
     harm(folder)
     with pytest.raises(CheckpointError, match=message) as caught:
@@ -141,34 +158,45 @@ def test_each_break_gives_one_clear_error(folder: Path, name: str,
     assert 'Traceback' not in output.err + output.out
 
 
-@pytest.mark.parametrize('options, message', [
-    ({'num_joints': 6}, 'expected 7 for the state, got 6; joints: expected 7 for the action'),
-    ({'cameras': ('camera_0', 'wrist')}, 'camera wrist: expected one of camera_0, camera_1'),
-    ({'cameras': ('camera_1', 'camera_0')}, "expected the model's order camera_0, camera_1"),
-    ({'cameras': ('a',), 'camera_map': ('b=camera_0',)}, 'camera_map: expected a camera of a'),
-    ({'camera_map': ('front',)}, "expected 'camera=key' pairs"),
-    ({'num_cameras': 4}, 'num_cameras: expected at most 3, got 4'),
-])
-def test_another_robot_is_refused_with_the_list(options: dict[str, object],
-                                                message: str) -> None:
+@pytest.mark.parametrize(
+    'options, message',
+    [
+        ({'num_joints': 6}, 'expected 7 for the state, got 6; joints: expected 7 for the action'),
+        ({'cameras': ('camera_0', 'wrist')}, 'camera wrist: expected one of camera_0, camera_1'),
+        ({'cameras': ('camera_1', 'camera_0')}, "expected the model's order camera_0, camera_1"),
+        ({'cameras': ('a',), 'camera_map': ('b=camera_0',)}, 'camera_map: expected a camera of a'),
+        ({'camera_map': ('front',)}, "expected 'camera=key' pairs"),
+        ({'num_cameras': 4}, 'num_cameras: expected at most 3, got 4'),
+    ],
+)
+def test_another_robot_is_refused_with_the_list(options: dict[str, object], message: str) -> None:
     with pytest.raises(CheckpointError, match=message):
         create_model(str(small_folder('pi05')), device='cpu', **options)
 
 
 def test_a_map_binds_other_names() -> None:
-    model = create_model(str(small_folder('pi05')), device='cpu', num_cameras=2,
-                         cameras=('top', 'camera_2'), camera_map=('top=camera_1',))
+    model = create_model(
+        str(small_folder('pi05')),
+        device='cpu',
+        num_cameras=2,
+        cameras=('top', 'camera_2'),
+        camera_map=('top=camera_1',),
+    )
     assert model.spec.num_cameras == 3
 
 
-@pytest.mark.parametrize('change, message', [
-    ({'peft_type': 'IA3'}, "peft_type: expected LORA, got 'IA3'"),
-    ({'use_dora': True}, 'use_dora: expected none'),
-    ({'r': 8}, r'expected one of 4 layers and shape \[8, 64\], got \[4, 64\]'),
-    ({'bias': 'all'}, "bias: expected none, got 'all'"),
-])
-def test_other_adapters_are_refused(tmp_path: Path, change: dict[str, object],
-                                    message: str) -> None:
+@pytest.mark.parametrize(
+    'change, message',
+    [
+        ({'peft_type': 'IA3'}, "peft_type: expected LORA, got 'IA3'"),
+        ({'use_dora': True}, 'use_dora: expected none'),
+        ({'r': 8}, r'expected one of 4 layers and shape \[8, 64\], got \[4, 64\]'),
+        ({'bias': 'all'}, "bias: expected none, got 'all'"),
+    ],
+)
+def test_other_adapters_are_refused(
+    tmp_path: Path, change: dict[str, object], message: str
+) -> None:
     folder = Path(shutil.copytree(adapter_folder(), tmp_path / 'adapter'))
     edit_json(folder / 'adapter_config.json', lambda values: values.update(change))
     with pytest.raises(CheckpointError, match=message):
@@ -177,7 +205,11 @@ def test_other_adapters_are_refused(tmp_path: Path, change: dict[str, object],
 
 def test_an_adapter_of_something_else_is_refused(tmp_path: Path) -> None:
     folder = Path(shutil.copytree(adapter_folder(), tmp_path / 'adapter'))
-    edit_tensors(folder / 'adapter_model.safetensors', lambda tensors: tensors.update(
-        {'base_model.model.vision_tower.encoder.lora_A.weight': torch.zeros(4, 4)}))
+    edit_tensors(
+        folder / 'adapter_model.safetensors',
+        lambda tensors: tensors.update(
+            {'base_model.model.vision_tower.encoder.lora_A.weight': torch.zeros(4, 4)}
+        ),
+    )
     with pytest.raises(CheckpointError, match='expected a projection of a language layer'):
         load_checkpoint(small_folder('pi05'), adapter=folder)

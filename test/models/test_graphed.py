@@ -2,6 +2,7 @@
 
 On a CPU a stand-in records passes: it calls the same function over the same tensors again.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -27,8 +28,10 @@ from oxygen_ros.models.tiny import TinyModel
 from oxygen_ros.models.tiny_config import TinyConfig
 from oxygen_ros.models.vla_config import Family
 
-on_a_gpu = [pytest.mark.gpu,
-            pytest.mark.skipif(not torch.cuda.is_available(), reason='needs a CUDA device')]
+on_a_gpu = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason='needs a CUDA device'),
+]
 FAMILIES = ('tiny', 'pi05', 'pi0', 'smolvla')
 
 
@@ -52,8 +55,9 @@ class Repeating:
 
 def run(model, backend: str = 'sdpa') -> Harness:
     """Frames, dialogues of several lengths and a scene graph, that come and go."""
-    harness = Harness(model, FakeSensors(model.spec.num_cameras, period_ns=100 * MS),
-                      attention_backend=backend)
+    harness = Harness(
+        model, FakeSensors(model.spec.num_cameras, period_ns=100 * MS), attention_backend=backend
+    )
     harness.engine.set_instruction('put it there')
     harness.check_every = 10
     logits = harness.logits = {}
@@ -79,10 +83,11 @@ def assert_same(ours: Harness, others: Harness, atol: float) -> None:
         np.testing.assert_allclose(ours_chunk.values, chunk.values, atol=atol, rtol=0.0)
     for request_id, rows in ours.logits.items():
         tokens = ours.results[request_id].tokens, others.results[request_id].tokens
-        same = next((i for i, pair in enumerate(zip(*tokens)) if len(set(pair)) > 1),
-                    len(tokens[0]))
+        same = next(
+            (i for i, pair in enumerate(zip(*tokens)) if len(set(pair)) > 1), len(tokens[0])
+        )
         assert same >= 2
-        for row, expected in list(zip(rows, others.logits[request_id]))[:same + 1]:
+        for row, expected in list(zip(rows, others.logits[request_id]))[: same + 1]:
             torch.testing.assert_close(row, expected, atol=atol, rtol=0.0)
 
 
@@ -95,8 +100,10 @@ def model_of(family: str, device: str = 'cpu', dtype: torch.dtype = torch.float3
     return random_model(config, device, dtype, weights=weights)
 
 
-@pytest.mark.parametrize('family', [
-    'tiny', *(pytest.param(name, marks=pytest.mark.slow) for name in ('smolvla', 'pi05', 'pi0'))])
+@pytest.mark.parametrize(
+    'family',
+    ['tiny', *(pytest.param(name, marks=pytest.mark.slow) for name in ('smolvla', 'pi05', 'pi0'))],
+)
 def test_replayed_passes_give_what_eager_ones_give_whatever_comes_between(family):
     model = model_of(family)
     repeating = Repeating()
@@ -132,8 +139,10 @@ def test_without_a_cuda_device_it_is_the_eager_model_and_says_so():
     model = create_model('tiny', cuda_graphs=True, device='cpu')
     assert isinstance(model, GraphedModel)
     assert model.execution == 'eager, since CUDA graphs need a CUDA device, got cpu'
-    assert (model.spec, model.checksum) == (create_model('tiny', device='cpu').spec,
-                                            create_model('tiny', device='cpu').checksum)
+    assert (model.spec, model.checksum) == (
+        create_model('tiny', device='cpu').spec,
+        create_model('tiny', device='cpu').checksum,
+    )
     harness = Harness(model, FakeSensors(3)).run(5)
     assert harness.engine.runner.backend.name == 'sdpa' and harness.chunks
     both = create_model('tiny', cuda_graphs=True, compile=True, device='cpu')

@@ -1,4 +1,5 @@
 """How much memory loading takes: the tensors once, and little more."""
+
 from __future__ import annotations
 
 from dataclasses import replace
@@ -47,8 +48,12 @@ print(max(peak, anonymous()) - before)
 
 def _load(folder: Path, dtype: str) -> int:
     """Load in a process of its own; return the peak of its anonymous memory in bytes."""
-    out = subprocess.run([sys.executable, '-c', _MEASURE, str(folder), dtype],
-                         capture_output=True, text=True, check=True)
+    out = subprocess.run(
+        [sys.executable, '-c', _MEASURE, str(folder), dtype],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     return int(out.stdout)
 
 
@@ -57,8 +62,12 @@ def _write(folder: Path, width: int, layers: int, vocab: int) -> int:
     config = small_config(Family.PI05, ('a', 'b'), 7)
     heads = config.language.num_heads, config.language.num_kv_heads, config.language.head_dim
     config = replace(
-        config, language=LayerShape(width, 4 * width, *heads), num_layers=layers,
-        vocab_size=vocab, vision=replace(config.vision, output_width=width))
+        config,
+        language=LayerShape(width, 4 * width, *heads),
+        num_layers=layers,
+        vocab_size=vocab,
+        vision=replace(config.vision, output_width=width),
+    )
     write_checkpoint(folder, config)
     return num_parameters(config) + vocab * width  # its two tables differ
 

@@ -1,4 +1,5 @@
 """Equality with LeRobot and transformers on their own outputs, kept beside the checkout."""
+
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,4 +1,5 @@
 """Equality with transformers on small outputs that are kept here."""
+
 from __future__ import annotations
 
 import json
@@ -38,8 +39,9 @@ def test_tokens_and_masks_equal_those_of_transformers(tmp_path: Path) -> None:
     tokenizer = TextTokenizer(tmp_path, 264)
     for row in json.loads((FIXTURES / 'tokens.json').read_text()):
         ours = tokenizer.encode(row['text'])[:200]
-        assert ours == [token for token, valid in zip(row['ids'], row['mask'], strict=True)
-                        if valid]
+        assert ours == [
+            token for token, valid in zip(row['ids'], row['mask'], strict=True) if valid
+        ]
 
 
 def test_what_a_user_types_is_never_control() -> None:
@@ -53,8 +55,9 @@ def test_words_come_back_as_they_went() -> None:
     assert model.detokenize(tokens) == 'wo ist die größte Tasse?\n'.encode()
 
 
-def test_parity_command_says_what_is_beyond(tmp_path: Path,
-                                            capsys: pytest.CaptureFixture[str]) -> None:
+def test_parity_command_says_what_is_beyond(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(['parity', str(FIXTURES / 'pi0')]) == 0
     folder = Path(shutil.copytree(FIXTURES / 'pi0', tmp_path / 'pi0'))
     io = load_file(folder / 'io.safetensors')

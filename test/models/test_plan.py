@@ -1,4 +1,5 @@
 """Sizes of the real models, whether they fit, and what a fleet costs."""
+
 from __future__ import annotations
 
 from dataclasses import replace
@@ -19,8 +20,10 @@ from oxygen_ros.models.tensor_shapes import num_parameters, tensor_shapes
 
 def test_pi05_at_real_size_on_the_meta_device() -> None:
     config = preset('pi05')
-    tensors = {name: torch.empty(shape, device='meta')
-               for name, shape in tensor_shapes(config, is_tied=True).items()}
+    tensors = {
+        name: torch.empty(shape, device='meta')
+        for name, shape in tensor_shapes(config, is_tied=True).items()
+    }
     model = Pi05Model(config, tensors, '', torch.device('meta'), torch.bfloat16, 0.02)
     assert round(num_parameters(config) / 1e9, 3) == 3.353
     assert sum(tensor.numel() for tensor in tensors.values()) == num_parameters(config)
@@ -31,15 +34,23 @@ def test_pi05_at_real_size_on_the_meta_device() -> None:
     attended = torch.empty(968, 2048, device='meta', dtype=torch.bfloat16)
     out = model.run_layer(0, hidden, positions, lambda layer, q, k, v: attended)
     assert out.shape == hidden.shape
-    assert model.encode_image(torch.empty(3, 224, 224, device='meta',
-                                          dtype=torch.bfloat16)).shape == (256, 2048)
+    assert model.encode_image(
+        torch.empty(3, 224, 224, device='meta', dtype=torch.bfloat16)
+    ).shape == (256, 2048)
 
 
-@pytest.mark.parametrize('name, millions, kv_bytes, prefix', [
-    ('pi05', 3353.4, 18_432, 968), ('pi0', 3238.0, 18_432, 816), ('smolvla', 450.0, 20_480, 240),
-    ('mot-14b', 14_051.5, 57_344, 968)])
-def test_presets_have_the_published_sizes(name: str, millions: float, kv_bytes: int,
-                                          prefix: int) -> None:
+@pytest.mark.parametrize(
+    'name, millions, kv_bytes, prefix',
+    [
+        ('pi05', 3353.4, 18_432, 968),
+        ('pi0', 3238.0, 18_432, 816),
+        ('smolvla', 450.0, 20_480, 240),
+        ('mot-14b', 14_051.5, 57_344, 968),
+    ],
+)
+def test_presets_have_the_published_sizes(
+    name: str, millions: float, kv_bytes: int, prefix: int
+) -> None:
     config = preset(name)
     spec = config.spec(0.02, ())
     assert num_parameters(config) / 1e6 == pytest.approx(millions, abs=0.05)
@@ -58,8 +69,9 @@ def test_fourteen_billion_fit_into_32_gb_as_int8(capsys: pytest.CaptureFixture[s
 
 
 def test_the_sum_leaves_a_tenth_to_the_system() -> None:
-    plan = Plan(preset('mot-14b'), Workload(), replace(BOARDS['orin'], memory_gb=32.0),
-                WeightKind.INT8)
+    plan = Plan(
+        preset('mot-14b'), Workload(), replace(BOARDS['orin'], memory_gb=32.0), WeightKind.INT8
+    )
     memory = plan.memory
     assert memory.total == memory.weights + memory.kv_shared + memory.workspace
     assert memory.total <= 0.9 * 32e9 == memory.limit
@@ -75,8 +87,10 @@ def test_kv_memory_is_the_engines_own() -> None:
     assert plan.memory.kv_shared == manager.cache.data.nbytes
 
 
-@pytest.mark.parametrize('board, text_ms, denoise_ms', [
-    ('h200', 1.05, 0.13), ('rtx4090', 4.98, 0.64), ('thor', 18.4, 2.35), ('orin', 24.5, 3.13)])
+@pytest.mark.parametrize(
+    'board, text_ms, denoise_ms',
+    [('h200', 1.05, 0.13), ('rtx4090', 4.98, 0.64), ('thor', 18.4, 2.35), ('orin', 24.5, 3.13)],
+)
 def test_times_are_the_bandwidth_floors(board: str, text_ms: float, denoise_ms: float) -> None:
     times = Plan(preset('pi05'), Workload(prompt_tokens=200), BOARDS[board], WeightKind.BF16).times
     assert times.text_step * 1e3 == pytest.approx(text_ms, rel=0.01)
@@ -85,8 +99,9 @@ def test_times_are_the_bandwidth_floors(board: str, text_ms: float, denoise_ms: 
 
 
 def test_arithmetic_bounds_a_prefill() -> None:
-    times = Plan(preset('pi05'), Workload(prompt_tokens=200), Board('x', 64, 1e6, 1.0),
-                 WeightKind.BF16).times
+    times = Plan(
+        preset('pi05'), Workload(prompt_tokens=200), Board('x', 64, 1e6, 1.0), WeightKind.BF16
+    ).times
     assert times.prefill == pytest.approx(3.84 + 0.14, rel=0.01)
     assert times.vision == pytest.approx(0.63, rel=0.1)
 
@@ -107,14 +122,19 @@ def test_the_article_needs_further_cost() -> None:
     assert ARTICLE_CLAIMS[0].missing_usd(cost) == pytest.approx(1.92 * 26_298 - 1200)
 
 
-@pytest.mark.parametrize('arguments, message', [
-    (['--preset', 'pi05', '--memory-gb', '0'], 'memory_gb: expected above 0'),
-    (['--preset', 'pi05', '--cameras', '0'], 'num_cameras: expected at least 1'),
-    (['--preset', 'pi05', '--tick-hz', '0'], 'tick_hz: expected above 0'),
-    (['--preset', 'pi05', '--hours-per-day', '25'], 'hours_per_day: expected above 0 to 24'),
-    (['--checkpoint', '/nowhere'], 'checkpoint: expected a folder, got /nowhere')])
-def test_a_wrong_argument_is_named(arguments: list[str], message: str,
-                                   capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    'arguments, message',
+    [
+        (['--preset', 'pi05', '--memory-gb', '0'], 'memory_gb: expected above 0'),
+        (['--preset', 'pi05', '--cameras', '0'], 'num_cameras: expected at least 1'),
+        (['--preset', 'pi05', '--tick-hz', '0'], 'tick_hz: expected above 0'),
+        (['--preset', 'pi05', '--hours-per-day', '25'], 'hours_per_day: expected above 0 to 24'),
+        (['--checkpoint', '/nowhere'], 'checkpoint: expected a folder, got /nowhere'),
+    ],
+)
+def test_a_wrong_argument_is_named(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(['plan', *arguments]) == 1
     assert message in capsys.readouterr().err
 

@@ -1,4 +1,5 @@
 """Prompts, statistics and images as the makers of the models have them, by hand."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -19,13 +20,19 @@ LOW, HIGH = np.float32([-1.0, 0.0, 2.0]), np.float32([1.0, 4.0, 2.0])  # the las
 STATISTICS = {'q01': LOW, 'q99': HIGH, 'mean': LOW, 'std': HIGH}
 
 
-@pytest.mark.parametrize('style, text, prompt', [
-    (PromptStyle.STATE, ' pick_up\nthe cup ',
-     'Task: pick up the cup, State: -1 0 128 255 255;\nAction: '),
-    (PromptStyle.NEWLINE, ' pick_up', ' pick_up\n'),
-    (PromptStyle.NEWLINE, 'pick\n', 'pick\n'),
-    (PromptStyle.CLEAN_NEWLINE, ' pick_up ', 'pick up\n'),
-])
+@pytest.mark.parametrize(
+    'style, text, prompt',
+    [
+        (
+            PromptStyle.STATE,
+            ' pick_up\nthe cup ',
+            'Task: pick up the cup, State: -1 0 128 255 255;\nAction: ',
+        ),
+        (PromptStyle.NEWLINE, ' pick_up', ' pick_up\n'),
+        (PromptStyle.NEWLINE, 'pick\n', 'pick\n'),
+        (PromptStyle.CLEAN_NEWLINE, ' pick_up ', 'pick up\n'),
+    ],
+)
 def test_prompts(style: PromptStyle, text: str, prompt: str) -> None:
     state = np.float32([-1.0001, -1.0, 0.0, 1.0, 7.5])
     assert build_prompt(style, text, state) == prompt
@@ -36,11 +43,15 @@ def test_a_state_in_the_prompt_is_needed() -> None:
         build_prompt(PromptStyle.STATE, 'pick', None)
 
 
-@pytest.mark.parametrize('mode, always_add, expected', [
-    (NormMode.QUANTILES, False, [0.0, 0.0, -1.0]),
-    (NormMode.QUANTILES, True, [0.0, 0.0, -1.0]),
-    (NormMode.MEAN_STD, False, [1.0, 0.5, 0.0]),
-    (NormMode.IDENTITY, False, [0.0, 2.0, 2.0])])
+@pytest.mark.parametrize(
+    'mode, always_add, expected',
+    [
+        (NormMode.QUANTILES, False, [0.0, 0.0, -1.0]),
+        (NormMode.QUANTILES, True, [0.0, 0.0, -1.0]),
+        (NormMode.MEAN_STD, False, [1.0, 0.5, 0.0]),
+        (NormMode.IDENTITY, False, [0.0, 2.0, 2.0]),
+    ],
+)
 def test_normalising_and_back(mode: NormMode, always_add: bool, expected: list[float]) -> None:
     normaliser = Normaliser.load('x', mode, STATISTICS, 3, 1e-6, always_add)
     values: FloatArray = np.float32([0.0, 2.0, 2.0])
@@ -55,11 +66,17 @@ def test_nothing_is_clipped() -> None:
     assert normaliser.normalise(np.float32([3.0, 0.0, 0.0]))[0] == 3.0
 
 
-@pytest.mark.parametrize('convention, top, left', [
-    (ImageConvention.LEROBOT_CENTRED, 8, 0), (ImageConvention.LEROBOT_TOP_LEFT, 17, 0),
-    (ImageConvention.OPENPI, 8, 0)])
-def test_padding_lies_where_the_makers_put_it(convention: ImageConvention, top: int,
-                                              left: int) -> None:
+@pytest.mark.parametrize(
+    'convention, top, left',
+    [
+        (ImageConvention.LEROBOT_CENTRED, 8, 0),
+        (ImageConvention.LEROBOT_TOP_LEFT, 17, 0),
+        (ImageConvention.OPENPI, 8, 0),
+    ],
+)
+def test_padding_lies_where_the_makers_put_it(
+    convention: ImageConvention, top: int, left: int
+) -> None:
     image = np.full((48, 64, 3), 255, np.uint8)
     square = fit_image(image[:-1], 64, convention)
     rows = np.flatnonzero((square[0] == 1.0).all(1).numpy())

@@ -1,4 +1,5 @@
 """Models by name, and what a wrong option says."""
+
 from __future__ import annotations
 
 import pytest
@@ -9,8 +10,15 @@ from oxygen_ros.models import create_model, model_names, ModelOptions
 
 
 def test_options_reach_the_spec() -> None:
-    model = create_model('tiny', num_cameras=2, num_joints=14, action_dt_s=0.05, device='cpu',
-                         prefix_scope='observation+prompt', num_kv_heads=2)
+    model = create_model(
+        'tiny',
+        num_cameras=2,
+        num_joints=14,
+        action_dt_s=0.05,
+        device='cpu',
+        prefix_scope='observation+prompt',
+        num_kv_heads=2,
+    )
     spec = model.spec
     assert (spec.num_cameras, spec.action_dim, spec.action_dt_s) == (2, 14, 0.05)
     assert spec.prefix_scope is PrefixScope.OBSERVATION_PROMPT and spec.num_kv_heads == 2
@@ -18,17 +26,20 @@ def test_options_reach_the_spec() -> None:
     assert 'tiny' in model_names()
 
 
-@pytest.mark.parametrize('options, message', [
-    ({'num_camera': 2}, 'model options: expected num_cameras, .* got num_camera'),
-    ({'num_cameras': 5}, 'num_cameras: expected 1 to 4, got 5'),
-    ({'num_joints': 0}, 'action_dim: expected at least 1, got 0'),
-    ({'action_dt_s': 0.0}, 'action_dt_s: expected above 0, got 0.0'),
-    ({'num_kv_heads': 3}, 'num_kv_heads: expected a divisor of 4, got 3'),
-    ({'dtype': 'int8'}, 'dtype: expected one of float32, bfloat16, got int8'),
-    ({'device': 'tpu0'}, 'device: expected auto, cpu or cuda, got tpu0'),
-    ({'prefix_scope': 'all'}, 'prefix_scope: expected one of observation, .* got all'),
-    ({'num_denoising_steps': 0}, 'num_denoising_steps: expected at least 1, got 0'),
-])
+@pytest.mark.parametrize(
+    'options, message',
+    [
+        ({'num_camera': 2}, 'model options: expected num_cameras, .* got num_camera'),
+        ({'num_cameras': 5}, 'num_cameras: expected 1 to 4, got 5'),
+        ({'num_joints': 0}, 'action_dim: expected at least 1, got 0'),
+        ({'action_dt_s': 0.0}, 'action_dt_s: expected above 0, got 0.0'),
+        ({'num_kv_heads': 3}, 'num_kv_heads: expected a divisor of 4, got 3'),
+        ({'dtype': 'int8'}, 'dtype: expected one of float32, bfloat16, got int8'),
+        ({'device': 'tpu0'}, 'device: expected auto, cpu or cuda, got tpu0'),
+        ({'prefix_scope': 'all'}, 'prefix_scope: expected one of observation, .* got all'),
+        ({'num_denoising_steps': 0}, 'num_denoising_steps: expected at least 1, got 0'),
+    ],
+)
 def test_a_wrong_option_is_named(options: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         create_model('tiny', **options)

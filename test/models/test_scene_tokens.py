@@ -1,4 +1,5 @@
 """Scene graphs are constrained through any checkpoint's tokenizer, whatever its kind."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -31,16 +32,19 @@ def byte_level() -> Tokenizer:
 def sentence_piece() -> Tokenizer:
     """Return a vocabulary as Gemma's: words beside a token for each byte, some of them twice."""
     pieces = [f'<0x{byte:02X}>' for byte in range(256)] + ['\u2581', '\u2581cup', 'cup', 'a', '0']
-    tokenizer = Tokenizer(models.BPE({piece: i for i, piece in enumerate(pieces)}, [],
-                                     byte_fallback=True))
-    tokenizer.decoder = decoders.Sequence([decoders.Replace('\u2581', ' '),
-                                           decoders.ByteFallback(), decoders.Fuse()])
+    tokenizer = Tokenizer(
+        models.BPE({piece: i for i, piece in enumerate(pieces)}, [], byte_fallback=True)
+    )
+    tokenizer.decoder = decoders.Sequence(
+        [decoders.Replace('\u2581', ' '), decoders.ByteFallback(), decoders.Fuse()]
+    )
     return tokenizer
 
 
 @pytest.mark.parametrize('make', [byte_level, sentence_piece])
-def test_any_choice_among_allowed_tokens_is_a_scene_graph(make: Callable[[], Tokenizer],
-                                                           tmp_path: Path) -> None:
+def test_any_choice_among_allowed_tokens_is_a_scene_graph(
+    make: Callable[[], Tokenizer], tmp_path: Path
+) -> None:
     file = make()
     file.add_special_tokens([AddedToken('<pad>', special=True), AddedToken('<eos>', special=True)])
     file.save(str(tmp_path / TOKENIZER_NAME))
@@ -48,8 +52,9 @@ def test_any_choice_among_allowed_tokens_is_a_scene_graph(make: Callable[[], Tok
     tokenizer = TextTokenizer(tmp_path, size)
     token_bytes = [tokenizer.decode([token]) or None for token in range(size)]
     scene_format = SceneFormat(CAMERAS, 4, 2, 1)
-    grammar = SceneGrammar(scene_format, ConstrainedVocabulary(
-        token_bytes, tokenizer.eos_ids[0], size), 512)
+    grammar = SceneGrammar(
+        scene_format, ConstrainedVocabulary(token_bytes, tokenizer.eos_ids[0], size), 512
+    )
     rng = np.random.default_rng(0)
     for _ in range(20):
         constraint, tokens = grammar.constraint(), list[int]()

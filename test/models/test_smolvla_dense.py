@@ -3,6 +3,7 @@
 The reference keeps no cache, fuses nothing, masks instead of leaving out, and recomputes the
 prefix and its projections in every step (LeRobot `policies/smolvla/`).
 """
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -30,22 +31,28 @@ def _rope(x: Tensor, positions: Tensor) -> Tensor:
     half = x.shape[-1] // 2
     angle = positions[:, None, None] * 10_000.0 ** (-torch.arange(half) / half)
     first, second = x[..., :half], x[..., half:]
-    return torch.cat((first * angle.cos() - second * angle.sin(),
-                      second * angle.cos() + first * angle.sin()), -1)
+    return torch.cat(
+        (first * angle.cos() - second * angle.sin(), second * angle.cos() + first * angle.sin()),
+        -1,
+    )
 
 
 class _Layer:
     """One layer of one expert."""
 
     def __init__(self, weights: Weights, scope: str, config: VLAConfig) -> None:
-        self.weights = {name.removeprefix(scope): tensor for name, tensor in weights.items()
-                        if name.startswith(scope)}
+        self.weights = {
+            name.removeprefix(scope): tensor
+            for name, tensor in weights.items()
+            if name.startswith(scope)
+        }
         self.heads, self.groups = config.language.num_heads, config.language.num_kv_heads
         self.head_dim, self.eps = config.language.head_dim, config.language.eps
 
     def project(self, name: str, x: Tensor) -> Tensor:
         return functional.linear(x, self.weights[f'self_attn.{name}_proj.weight']).view(
-            len(x), -1, self.head_dim)
+            len(x), -1, self.head_dim
+        )
 
     def normed(self, x: Tensor) -> Tensor:
         return _norm(x, self.weights['input_layernorm.weight'], self.eps)
@@ -65,9 +72,11 @@ class _Layer:
         return x + functional.linear(gate * up, w['mlp.down_proj.weight'])
 
 
-def _velocity(weights: Weights, config: VLAConfig, prefix: Tensor, actions: Tensor,
-              time: float) -> Tensor:
+def _velocity(
+    weights: Weights, config: VLAConfig, prefix: Tensor, actions: Tensor, time: float
+) -> Tensor:
     """One velocity of the whole sequence [prefix with the state last][actions]."""
+
     def linear(name: str, x: Tensor) -> Tensor:
         return functional.linear(x, weights[f'{name}.weight'], weights[f'{name}.bias'])
 
@@ -88,8 +97,9 @@ def _velocity(weights: Weights, config: VLAConfig, prefix: Tensor, actions: Tens
         expert = _Layer(weights, f'action_expert.layers.{i}.', config)
         h, a = language.normed(x), expert.normed(y)
         k, v = _rope(language.project('k', h), before), language.project('v', h)
-        x = language.finish(x, language.attend(_rope(language.project('q', h), before), k, v,
-                                               in_prefix))
+        x = language.finish(
+            x, language.attend(_rope(language.project('q', h), before), k, v, in_prefix)
+        )
         if i % 2:
             q = _rope(expert.project('q', a), torch.arange(num_actions))
             k, v = expert.project('k', k.flatten(1)), expert.project('v', v.flatten(1))
@@ -97,11 +107,13 @@ def _velocity(weights: Weights, config: VLAConfig, prefix: Tensor, actions: Tens
         else:
             k = torch.cat((k, _rope(expert.project('k', a), after)))
             v = torch.cat((v, expert.project('v', a)))
-            attended = expert.attend(_rope(expert.project('q', a), after), k, v,
-                                     torch.cat((to_prefix, causal), 1))
+            attended = expert.attend(
+                _rope(expert.project('q', a), after), k, v, torch.cat((to_prefix, causal), 1)
+            )
         y = expert.finish(y, attended)
-    return linear('action_out_proj', _norm(y, weights['action_expert.norm.weight'],
-                                           config.expert.eps))
+    return linear(
+        'action_out_proj', _norm(y, weights['action_expert.norm.weight'], config.expert.eps)
+    )
 
 
 @pytest.mark.parametrize('backend', ['reference', 'sdpa'])
@@ -120,10 +132,15 @@ def test_paged_actions_equal_dense_ones(backend: str) -> None:
     _, action = sequence.act(noise, state)
 
     words = functional.embedding(tokens, weights['language_model.embed_tokens.weight'])
-    prefix = torch.cat([*(model.encode_image(image).double() for image in images),
-                        words * math.sqrt(config.language.width),
-                        functional.linear(state.double(), weights['state_proj.weight'],
-                                          weights['state_proj.bias'])])
+    prefix = torch.cat(
+        [
+            *(model.encode_image(image).double() for image in images),
+            words * math.sqrt(config.language.width),
+            functional.linear(
+                state.double(), weights['state_proj.weight'], weights['state_proj.bias']
+            ),
+        ]
+    )
     x = noise.double()
     for step in range(config.num_denoising_steps):
         time = 1.0 - step / config.num_denoising_steps

@@ -1,4 +1,5 @@
 """The stages of one chunk, as `oxygen bench stages` measures and writes them."""
+
 from __future__ import annotations
 
 import json
@@ -10,11 +11,14 @@ import pytest
 from oxygen_ros.cli import main
 
 
-def test_each_stage_has_its_time_and_its_floor(tmp_path: Path,
-                                               capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_stage_has_its_time_and_its_floor(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / 'figures.json'
-    assert main(['bench', 'stages', '--checkpoint', str(small_folder('pi05')),
-                 '--json', str(path)]) == 0
+    assert (
+        main(['bench', 'stages', '--checkpoint', str(small_folder('pi05')), '--json', str(path)])
+        == 0
+    )
     figures = json.loads(path.read_text())
     model = small_model('pi05')
     assert figures['checksum'] == model.checksum

@@ -1,4 +1,5 @@
 """What the tiny model does with images, state, instruction, seeds and bad input."""
+
 from __future__ import annotations
 
 from dense_attend import camera_frame, DenseSequence, noise
@@ -14,8 +15,7 @@ from oxygen_ros.models.tiny_config import TinyConfig
 STATE = np.linspace(-1.5, 1.5, 7, dtype=np.float32)
 
 
-def test_one_changed_patch_moves_actions_and_text(model: TinyModel,
-                                                  images: list[Tensor]) -> None:
+def test_one_changed_patch_moves_actions_and_text(model: TinyModel, images: list[Tensor]) -> None:
     changed = [image.clone() for image in images]
     changed[1][:, 28:42, 56:70] *= -1.0
     before, after = (DenseSequence(model).add_prefix(these) for these in (images, changed))
@@ -46,8 +46,9 @@ def test_state_and_instruction_move_actions(model: TinyModel, images: list[Tenso
     assert (chunks[0] - chunks[2]).abs().max() > 1e-4
 
 
-def test_targets_stay_near_the_measured_joints_and_are_smooth(model: TinyModel,
-                                                              images: list[Tensor]) -> None:
+def test_targets_stay_near_the_measured_joints_and_are_smooth(
+    model: TinyModel, images: list[Tensor]
+) -> None:
     _, chunk = DenseSequence(model).add_prefix(images).act(noise(model), STATE)
     assert chunk.dtype == np.float32 and chunk.shape == (16, 7)
     assert np.abs(chunk - STATE).max() <= model.config.action_scale
@@ -58,14 +59,16 @@ def test_targets_stay_near_the_measured_joints_and_are_smooth(model: TinyModel,
 
 @pytest.mark.parametrize('question', ['what do you see?', 'Where is the cup?'])
 def test_text_does_not_stick_to_one_token_and_is_printable(
-        model: TinyModel, images: list[Tensor], question: str) -> None:
+    model: TinyModel, images: list[Tensor], question: str
+) -> None:
     tokens, _ = DenseSequence(model).add_prefix(images).decode(model.text_prompt(question), 64)
     assert len(set(tokens)) >= 8
     assert model.detokenize(tokens).decode('ascii').isprintable()
 
 
-def test_passes_and_layers_leave_their_inputs_alone(model: TinyModel,
-                                                    images: list[Tensor]) -> None:
+def test_passes_and_layers_leave_their_inputs_alone(
+    model: TinyModel, images: list[Tensor]
+) -> None:
     sequence = DenseSequence(model).add_prefix(images)
     given, state = noise(model), STATE.copy()
     sequence.act(given, state)
@@ -78,8 +81,10 @@ def test_passes_and_layers_leave_their_inputs_alone(model: TinyModel,
 def test_interleaved_passes_equal_passes_alone(model: TinyModel, images: list[Tensor]) -> None:
     sequence = DenseSequence(model).add_prefix(images)
     alone = [sequence.act(noise(model, seed), STATE + seed)[1] for seed in (1, 2)]
-    passes = [model.begin_action(noise(model, seed), STATE + seed, sequence.num_tokens)
-              for seed in (1, 2)]
+    passes = [
+        model.begin_action(noise(model, seed), STATE + seed, sequence.num_tokens)
+        for seed in (1, 2)
+    ]
     for step in range(passes[0].num_steps):
         for action in passes:
             model.denoise_step(action, step, sequence.transient)
@@ -91,8 +96,9 @@ def test_the_seed_fixes_the_weights(model: TinyModel, images: list[Tensor]) -> N
     same, other = TinyModel(TinyConfig()), TinyModel(TinyConfig(seed=1))
     assert same.checksum == model.checksum != other.checksum
     assert len(model.checksum) == 64
-    results = [DenseSequence(m).add_prefix(images).act(noise(m), STATE)[1]
-               for m in (model, same, other)]
+    results = [
+        DenseSequence(m).add_prefix(images).act(noise(m), STATE)[1] for m in (model, same, other)
+    ]
     assert np.array_equal(results[0], results[1])
     assert not np.allclose(results[0], results[2])
 
@@ -118,8 +124,10 @@ def test_bfloat16_stays_near_float32(images: list[Tensor]) -> None:
     assert image.dtype == torch.bfloat16
     sequence = DenseSequence(model).add_prefix([image])
     exact = DenseSequence(TinyModel(TinyConfig())).add_prefix(images[:1])
-    assert np.abs(sequence.act(noise(model), STATE)[1]
-                  - exact.act(noise(model), STATE)[1]).max() < 0.02
+    assert (
+        np.abs(sequence.act(noise(model), STATE)[1] - exact.act(noise(model), STATE)[1]).max()
+        < 0.02
+    )
     logits = sequence.add_tokens(model.text_prompt('hi'))
     assert logits.dtype == torch.float32
     assert (logits - exact.add_tokens(model.text_prompt('hi'))).abs().mean() < 0.2

@@ -1,4 +1,5 @@
 """The fused model with cached K/V against the plain recompute in float64."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -38,18 +39,19 @@ def test_vision_equals_the_unfused_tower(model: TinyModel, images: list[Tensor])
     assert_close(model.encode_image(images[0]), expected.to(torch.float32))
 
 
-def test_cached_decoding_equals_full_recompute(any_model: TinyModel,
-                                               images: list[Tensor]) -> None:
+def test_cached_decoding_equals_full_recompute(any_model: TinyModel, images: list[Tensor]) -> None:
     prompt = any_model.text_prompt('what do you see?')
     tokens, logits = prefix_of(any_model, images).decode(prompt, 24)
     expected = ReferenceTiny(any_model.config).text_logits(
-        images, prompt, tokens, any_model.prefix_prompt(INSTRUCTION, STATE))
+        images, prompt, tokens, any_model.prefix_prompt(INSTRUCTION, STATE)
+    )
     assert_close(logits, expected)
 
 
 @pytest.mark.parametrize('state', [STATE, None], ids=['state', 'no state'])
-def test_action_pass_equals_full_recompute(any_model: TinyModel, images: list[Tensor],
-                                           state: np.ndarray | None) -> None:
+def test_action_pass_equals_full_recompute(
+    any_model: TinyModel, images: list[Tensor], state: np.ndarray | None
+) -> None:
     sequence = prefix_of(any_model, images)
     if prompt := any_model.action_prompt(INSTRUCTION):
         sequence.add_tokens(prompt)
@@ -65,8 +67,7 @@ def test_one_camera_and_another_number_of_joints_and_steps(images: list[Tensor])
     config = TinyConfig(num_cameras=1, action_dim=14, num_denoising_steps=3)
     model = TinyModel(config)
     action, _ = DenseSequence(model).add_prefix(images[:1]).act(noise(model), None)
-    assert_close(action.actions,
-                 ReferenceTiny(config).actions(images[:1], (), None, noise(model)))
+    assert_close(action.actions, ReferenceTiny(config).actions(images[:1], (), None, noise(model)))
 
 
 def test_a_wrong_suffix_position_would_be_seen(model: TinyModel, images: list[Tensor]) -> None:

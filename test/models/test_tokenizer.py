@@ -1,4 +1,5 @@
 """The byte-level tokenizer file and where it is found."""
+
 from __future__ import annotations
 
 import json
@@ -42,15 +43,19 @@ def test_half_a_character_is_given_as_it_is(tokenizer: ByteLevelTokenizer) -> No
 
 
 def test_the_committed_file_is_what_the_script_writes(tmp_path: Path) -> None:
-    code = (f'import sys; sys.path.insert(0, {str(ROOT / "scripts")!r}); '
-            f'import make_tokenizer as m; m.make_tokenizer().save({str(tmp_path / "t")!r})')
+    code = (
+        f'import sys; sys.path.insert(0, {str(ROOT / "scripts")!r}); '
+        f'import make_tokenizer as m; m.make_tokenizer().save({str(tmp_path / "t")!r})'
+    )
     subprocess.run([sys.executable, '-c', code], check=True)
     assert json.loads((tmp_path / 't').read_text()) == json.loads(
-        (ROOT / 'resource' / 'tokenizer.json').read_text())
+        (ROOT / 'resource' / 'tokenizer.json').read_text()
+    )
 
 
-def test_resources_are_found_where_they_were_installed(tmp_path: Path,
-                                                       monkeypatch: pytest.MonkeyPatch) -> None:
+def test_resources_are_found_where_they_were_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     share = tmp_path / 'share' / 'oxygen_ros' / 'resource'
     share.mkdir(parents=True)
     (share / 'only_installed.json').write_text('{}')

@@ -1,4 +1,5 @@
 """An active, armed node with fresh targets beside its robot, all in the test's process."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
@@ -44,21 +45,31 @@ class ArmedRig(Rig):
 
     def wait_for_fresh_after(self, number: int) -> None:
         """Spin until one of the targets from this one on is not held."""
-        self.wait_for(lambda: any(not target.held for target in self.targets[number:]),
-                      'a fresh target')
+        self.wait_for(
+            lambda: any(not target.held for target in self.targets[number:]), 'a fresh target'
+        )
 
     def wait_for_hold(self, *reasons: str) -> None:
         """Spin until the node holds for one of these reasons."""
-        self.wait_for(lambda: self.targets[-1].held and self.targets[-1].hold_reason in reasons,
-                      f'a hold for {reasons}')
+        self.wait_for(
+            lambda: self.targets[-1].held and self.targets[-1].hold_reason in reasons,
+            f'a hold for {reasons}',
+        )
 
     def wait_for_status(self, part: str, condition: Callable[[Any], bool]) -> Any:
         """Spin until the newest status of a part meets a condition; return it."""
         arrays = self.received['/diagnostics']
 
         def newest() -> Any:
-            return next((status for array in arrays[-1:] for status in array.status
-                         if status.name == f'oxygen: {part}'), None)
+            return next(
+                (
+                    status
+                    for array in arrays[-1:]
+                    for status in array.status
+                    if status.name == f'oxygen: {part}'
+                ),
+                None,
+            )
 
         def seen() -> bool:
             status = newest()

@@ -2,6 +2,7 @@
 
 A row holds in process on virtual time and, all the same, over DDS.
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -54,12 +55,12 @@ OUTCOMES: dict[str, Plays | Refused] = {
     'real/donkey_compressed_mcap': FINE,
     'real/donkey_raw_bgr8_db3': FINE,
     # One image, which was recorded more than a second after its stamp.
-    'real/raspicam_aruco_mcap': lost('camera raspicam_node: newest image is',
-                                     may_say=('camera raspicam_node: no image so far',)),
+    'real/raspicam_aruco_mcap': lost(
+        'camera raspicam_node: newest image is', may_say=('camera raspicam_node: no image so far',)
+    ),
     'real/rosnumpy_image_mcap': Plays(('camera image: ', 'stamps were zero or in the future')),
     'real/joint_states_1khz_mcap': NO_IMAGES,
     'real/libero_SIM_two_camera_frame': Refused('got a folder without storage files'),
-
     'native/nav2_clock_zstd_mcap': NO_IMAGES,
     'native/pj_imu_pose_battery_db3': NO_IMAGES,
     'native/rosbag2_empty_db3': NOTHING,
@@ -73,15 +74,21 @@ OUTCOMES: dict[str, Plays | Refused] = {
     'native/rosbag2_sqlite3_talker': NO_IMAGES,
     'native/rosbag2_sqlite3_wbag': NO_IMAGES,
     'native/rosbag2_sqlite3_wrong_rmw_test': Refused('serialised as cdr, got wrong_format'),
-
     'odd/cam0_frozen_pixels_fresh_stamps': Plays(
-        ('camera camera_0: frozen: the same pixels for',), start_s=5.0, duration_s=5.0,
-        ends_in=hold_reasons.STALE_OBSERVATION),
+        ('camera camera_0: frozen: the same pixels for',),
+        start_s=5.0,
+        duration_s=5.0,
+        ends_in=hold_reasons.STALE_OBSERVATION,
+    ),
     'odd/cam1_stops_at_6s': Plays(
-        ('camera camera_1: newest image is',), start_s=5.0, duration_s=4.0,
-        ends_in=hold_reasons.STALE_OBSERVATION),
-    'odd/cam2_never': lost('camera camera_2: no image so far',
-                           cameras=('camera_0', 'camera_1', 'camera_2')),
+        ('camera camera_1: newest image is',),
+        start_s=5.0,
+        duration_s=4.0,
+        ends_in=hold_reasons.STALE_OBSERVATION,
+    ),
+    'odd/cam2_never': lost(
+        'camera camera_2: no image so far', cameras=('camera_0', 'camera_1', 'camera_2')
+    ),
     'odd/compressed_depth': lost('camera front: ', 'which is depth'),
     'odd/data_short': lost('data: expected 57600 bytes (120 rows of 480), got 57'),
     'odd/empty_mcap': NOTHING,
@@ -97,13 +104,22 @@ OUTCOMES: dict[str, Plays | Refused] = {
     'odd/enc_yuv422_yuy2': FINE,
     'odd/frame_id_empty': FINE,
     'odd/joint_states_len_mismatch': Plays(
-        ('joint states: no joint state that can be used',
-         'refused, last: position: expected 7 values, one for each name, got'),
-        moves=False, ends_in=hold_reasons.NO_STATE),
+        (
+            'joint states: no joint state that can be used',
+            'refused, last: position: expected 7 values, one for each name, got',
+        ),
+        moves=False,
+        ends_in=hold_reasons.NO_STATE,
+    ),
     'odd/joint_states_nan': Plays(
-        ('refused, last: position: expected finite values, got roll = nan',
-         'joint states: newest joint state is'), start_s=5.0, duration_s=4.0,
-        ends_in=hold_reasons.STALE_STATE),
+        (
+            'refused, last: position: expected finite values, got roll = nan',
+            'joint states: newest joint state is',
+        ),
+        start_s=5.0,
+        duration_s=4.0,
+        ends_in=hold_reasons.STALE_STATE,
+    ),
     'odd/jpeg_empty': lost('data: expected a JPEG or PNG image, got no bytes'),
     'odd/jpeg_format_long': FINE,
     'odd/jpeg_format_wrong': FINE,
@@ -136,7 +152,8 @@ def check_targets(targets: list, row: Plays) -> None:
     assert bool(fresh) == row.moves, {target.hold_reason for target in targets}
     for before, after in pairwise(targets):
         most = (after.tick - before.tick) * MAX_STEP + 1e-6  # NaN, not known yet, passes
-        assert not any(abs(other - one) > most
-                       for one, other in zip(before.positions, after.positions)), (before, after)
+        assert not any(
+            abs(other - one) > most for one, other in zip(before.positions, after.positions)
+        ), (before, after)
     for target in fresh:
         assert all(abs(value) < float('inf') for value in target.positions), target

@@ -1,4 +1,5 @@
 """No node outlives the tests of its file: it would drive the robot of the next ones."""
+
 from participants import num_participants
 import psutil
 import pytest
@@ -7,8 +8,11 @@ import pytest
 @pytest.fixture(scope='module', autouse=True)
 def no_node_is_left():
     yield
-    left = {child: arguments for child in psutil.Process().children(recursive=True)
-            if '--ros-args' in (arguments := _arguments(child))}
+    left = {
+        child: arguments
+        for child in psutil.Process().children(recursive=True)
+        if '--ros-args' in (arguments := _arguments(child))
+    }
     for child in left:
         child.kill()
     psutil.wait_procs(left, timeout=10.0)

@@ -1,4 +1,5 @@
 """The node with a fault on demand: SIGUSR1 makes a thread keep the interpreter for 100 ms."""
+
 import ctypes
 import signal
 import sys

@@ -1,4 +1,5 @@
 """Runs one launch file, as `ros2 launch` does: path, then arguments as name:=value."""
+
 from __future__ import annotations
 
 import sys
@@ -13,9 +14,16 @@ def main() -> int:
     """Run it until all its processes have ended; return the status."""
     path, *arguments = sys.argv[1:]
     service = LaunchService(argv=arguments)
-    service.include_launch_description(LaunchDescription([IncludeLaunchDescription(
-        PythonLaunchDescriptionSource(path),
-        launch_arguments=[tuple(argument.split(':=', 1)) for argument in arguments])]))
+    service.include_launch_description(
+        LaunchDescription(
+            [
+                IncludeLaunchDescription(
+                    PythonLaunchDescriptionSource(path),
+                    launch_arguments=[tuple(argument.split(':=', 1)) for argument in arguments],
+                )
+            ]
+        )
+    )
     return service.run()
 
 

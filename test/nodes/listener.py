@@ -1,4 +1,5 @@
 """A subscriber in the test's own process and sources in others, on a private domain."""
+
 from collections import defaultdict
 import os
 from pathlib import Path
@@ -41,16 +42,21 @@ class Listener:
         for topic, kind in topics.items():
             latched = topic.endswith('instruction')
             self._node.create_subscription(
-                kind, topic, lambda message, topic=topic: self.received[topic].append(
-                    (self._node.get_clock().now().nanoseconds, message)),
-                LATCHED if latched else qos_profile_sensor_data)
+                kind,
+                topic,
+                lambda message, topic=topic: self.received[topic].append(
+                    (self._node.get_clock().now().nanoseconds, message)
+                ),
+                LATCHED if latched else qos_profile_sensor_data,
+            )
 
     def wait_for(self, condition):
         """Spin until the condition holds; fail after the time limit."""
         deadline_s = time.monotonic() + TIMEOUT_S
         while not condition(self.received):
             assert time.monotonic() < deadline_s, {
-                topic: len(messages) for topic, messages in self.received.items()}
+                topic: len(messages) for topic, messages in self.received.items()
+            }
             self._executor.spin_once(timeout_sec=0.1)
 
     def spin_for(self, seconds):
@@ -85,13 +91,23 @@ class Source:
     """A source in a process of its own; its output is kept."""
 
     def __init__(self, module, parameters):
-        arguments = [part for name, value in parameters.items()
-                     for part in ('-p', f'{name}:={value}')]
-        environment = dict(os.environ, ROS_DOMAIN_ID=str(DOMAIN), PYTHONUNBUFFERED='1',
-                           ROS_AUTOMATIC_DISCOVERY_RANGE='LOCALHOST')
+        arguments = [
+            part for name, value in parameters.items() for part in ('-p', f'{name}:={value}')
+        ]
+        environment = dict(
+            os.environ,
+            ROS_DOMAIN_ID=str(DOMAIN),
+            PYTHONUNBUFFERED='1',
+            ROS_AUTOMATIC_DISCOVERY_RANGE='LOCALHOST',
+        )
         self.process = subprocess.Popen(
             [sys.executable, '-m', f'oxygen_ros.nodes.sources.{module}', '--ros-args', *arguments],
-            cwd=ROOT, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            cwd=ROOT,
+            env=environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
 
     def end(self, *signals):
         """Send signals, wait for the end; return status, output and seconds."""

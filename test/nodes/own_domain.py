@@ -1,4 +1,5 @@
 """A ROS domain for this process's tests alone."""
+
 from __future__ import annotations
 
 import fcntl

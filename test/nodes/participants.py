@@ -1,4 +1,5 @@
 """How many participants of DDS this process has."""
+
 import contextlib
 from pathlib import Path
 

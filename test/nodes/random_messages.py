@@ -1,4 +1,5 @@
 """Sensor messages in which each field is right or wrong by itself."""
+
 from __future__ import annotations
 
 from array import array
@@ -29,16 +30,36 @@ class Draw(NamedTuple):
 
 RAW_FAULTS = ('none', 'none', 'encoding', 'depth', 'height', 'width', 'huge', 'step', 'data')
 COMPRESSED_FAULTS = ('none', 'none', 'cut', 'flipped', 'garbage', 'empty', 'depth')
-JOINT_FAULTS = ('none', 'none', 'order', 'velocity', 'nan', 'inf', 'far', 'short', 'long', 'names',
-                'twice', 'empty')
+JOINT_FAULTS = (
+    'none',
+    'none',
+    'order',
+    'velocity',
+    'nan',
+    'inf',
+    'far',
+    'short',
+    'long',
+    'names',
+    'twice',
+    'empty',
+)
 STAMPS = (*['now'] * 24, 'zero', 'future', 'late', 'same', 'any')
 
 
 def draws() -> st.SearchStrategy[Draw]:
     """Return a strategy of messages."""
     faults = {'image': RAW_FAULTS, 'compressed': COMPRESSED_FAULTS, 'joints': JOINT_FAULTS}
-    kinds = [st.builds(Draw, st.just(kind), st.sampled_from(names), st.sampled_from(STAMPS),
-                       st.integers(0, 2**16)) for kind, names in faults.items()]
+    kinds = [
+        st.builds(
+            Draw,
+            st.just(kind),
+            st.sampled_from(names),
+            st.sampled_from(STAMPS),
+            st.integers(0, 2**16),
+        )
+        for kind, names in faults.items()
+    ]
     return st.one_of(kinds)
 
 
@@ -52,9 +73,14 @@ def make_message(draw: Draw, now_ns: int) -> Any:
 
 
 def _stamp_ns(rng: np.random.Generator, kind: str, now_ns: int) -> int:
-    return {'now': now_ns, 'zero': 0, 'future': now_ns + 10 * SECOND, 'same': now_ns // SECOND
-            * SECOND, 'late': now_ns - int(rng.integers(0, 5 * SECOND)),
-            'any': int(rng.integers(0, 2**31)) * SECOND}[kind]
+    return {
+        'now': now_ns,
+        'zero': 0,
+        'future': now_ns + 10 * SECOND,
+        'same': now_ns // SECOND * SECOND,
+        'late': now_ns - int(rng.integers(0, 5 * SECOND)),
+        'any': int(rng.integers(0, 2**31)) * SECOND,
+    }[kind]
 
 
 def _image(rng: np.random.Generator, fault: str) -> Image:
@@ -77,19 +103,28 @@ def _image(rng: np.random.Generator, fault: str) -> Image:
         step = int(rng.choice([0, 1, step - 7, step + 1, UINT32]))
     elif fault == 'data':
         data = rng.bytes(int(rng.choice([0, 1, len(data) - 1, len(data) + 1, 2 * len(data)])))
-    return Image(height=height, width=width, encoding=encoding, step=step, data=array('B', data),
-                 is_bigendian=int(rng.integers(0, 256)))
+    return Image(
+        height=height,
+        width=width,
+        encoding=encoding,
+        step=step,
+        data=array('B', data),
+        is_bigendian=int(rng.integers(0, 256)),
+    )
 
 
-_PICTURES = [cv2.imencode(ending, np.random.default_rng(0).integers(0, 256, shape, np.uint8))[1]
-             .tobytes() for ending in ('.jpg', '.png') for shape in ((12, 16, 3), (9, 7))]
+_PICTURES = [
+    cv2.imencode(ending, np.random.default_rng(0).integers(0, 256, shape, np.uint8))[1].tobytes()
+    for ending in ('.jpg', '.png')
+    for shape in ((12, 16, 3), (9, 7))
+]
 
 
 def _compressed(rng: np.random.Generator, fault: str) -> CompressedImage:
     data = bytearray(_PICTURES[int(rng.integers(len(_PICTURES)))])
     image_format = str(rng.choice(['jpeg', 'png', '', 'jpg', 'bgr8; jpeg compressed bgr8', 'mp4']))
     if fault == 'cut':
-        data = data[:int(rng.integers(len(data)))]
+        data = data[: int(rng.integers(len(data)))]
     elif fault == 'flipped':
         for position in rng.integers(0, len(data), int(rng.integers(1, 30))):
             data[position] ^= 1 << int(rng.integers(8))

@@ -1,4 +1,5 @@
 """A robot, a client and their executor in the test's process, on a domain of their own."""
+
 from __future__ import annotations
 
 from collections import defaultdict
@@ -71,7 +72,8 @@ class Rig:
     def listen(self, kind: type, topic: str, qos: QoSProfile | int = 100) -> None:
         """Keep what arrives on a topic."""
         self.client.create_subscription(
-            kind, topic, lambda message: self.received[topic].append(message), qos)
+            kind, topic, lambda message: self.received[topic].append(message), qos
+        )
 
     def foreign(self, kind: type, topic: str, qos: QoSProfile | int) -> Any:
         """Create a publisher as another process would: with a middleware of its own."""
@@ -81,8 +83,9 @@ class Rig:
         self._foreign.append((node, context))
         return node.create_publisher(kind, topic, qos)
 
-    def wait_for(self, condition: Callable[[], bool], what: str,
-                 timeout_s: float = TIMEOUT_S) -> None:
+    def wait_for(
+        self, condition: Callable[[], bool], what: str, timeout_s: float = TIMEOUT_S
+    ) -> None:
         """Spin until the condition holds."""
         deadline_s = time.monotonic() + timeout_s
         while not condition():
@@ -108,8 +111,11 @@ class Rig:
             client = self._clients[service] = self.client.create_client(kind, service)
         self.wait_for(client.service_is_ready, service)
         may_repeat = service not in self._met and not self._is_here
-        asked = RepeatedRequest(client, kind.Request() if request is None else request,
-                                _REPEAT_S if may_repeat else math.inf)
+        asked = RepeatedRequest(
+            client,
+            kind.Request() if request is None else request,
+            _REPEAT_S if may_repeat else math.inf,
+        )
         self.wait_for(lambda: asked.newest() is not None, f'an answer of {service}')
         self._met.add(service)
         return asked.answer
@@ -119,8 +125,9 @@ class Rig:
         """Whether the node runs in this process: one beside robot and client."""
         return len(self.executor.get_nodes()) > 2
 
-    def ask(self, prompt: str = 'What do you see?', max_tokens: int = 32,
-            temperature: float = 0.0) -> Conversation:
+    def ask(
+        self, prompt: str = 'What do you see?', max_tokens: int = 32, temperature: float = 0.0
+    ) -> Conversation:
         """Send a goal and wait until it is accepted."""
         talk = Conversation()
         self.wait_for(self._dialogue.server_is_ready, 'the dialogue action')
@@ -131,7 +138,8 @@ class Rig:
             self.call(CancelGoal, _CANCEL, CancelGoal.Request(goal_info=nobody))
         goal = Dialogue.Goal(prompt=prompt, max_tokens=max_tokens, temperature=temperature)
         sent = self._dialogue.send_goal_async(
-            goal, feedback_callback=lambda message: talk.feedback.append(message.feedback))
+            goal, feedback_callback=lambda message: talk.feedback.append(message.feedback)
+        )
         self.wait_for(sent.done, 'the acceptance of a goal')
         talk.handle = sent.result()
         assert talk.handle.accepted
@@ -162,8 +170,12 @@ class Rig:
 
 def overrides(**parameters: Any) -> list[Parameter[Any]]:
     """Return parameters for a node in this process; two underscores stand for a dot."""
-    values = {'cameras': list(CAMERAS), 'joints': list(JOINTS), 'memory__period_s': 0.0,
-              **parameters}
+    values = {
+        'cameras': list(CAMERAS),
+        'joints': list(JOINTS),
+        'memory__period_s': 0.0,
+        **parameters,
+    }
     return [Parameter(name.replace('__', '.'), value=value) for name, value in values.items()]
 
 
@@ -175,17 +187,37 @@ class NodeProcess:
     """
 
     def __init__(self, *program: str, **parameters: str | None) -> None:
-        values = {'cameras': f'[{",".join(CAMERAS)}]', 'joints': f'[{",".join(JOINTS)}]',
-                  'autostart': 'true', **parameters}
-        arguments = [part for name, value in values.items() if value is not None
-                     for part in ('-p', f'{name.replace("__", ".")}:={value}')]
-        environment = dict(os.environ, ROS_DOMAIN_ID=str(DOMAIN), PYTHONUNBUFFERED='1',
-                           ROS_AUTOMATIC_DISCOVERY_RANGE='LOCALHOST')
+        values = {
+            'cameras': f'[{",".join(CAMERAS)}]',
+            'joints': f'[{",".join(JOINTS)}]',
+            'autostart': 'true',
+            **parameters,
+        }
+        arguments = [
+            part
+            for name, value in values.items()
+            if value is not None
+            for part in ('-p', f'{name.replace("__", ".")}:={value}')
+        ]
+        environment = dict(
+            os.environ,
+            ROS_DOMAIN_ID=str(DOMAIN),
+            PYTHONUNBUFFERED='1',
+            ROS_AUTOMATIC_DISCOVERY_RANGE='LOCALHOST',
+        )
         self._process = subprocess.Popen(
-            [sys.executable, *(program or ('-m', 'oxygen_ros.nodes.oxygen_node')), '--ros-args',
-             *arguments],
-            cwd=ROOT, env=environment, text=True, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT)
+            [
+                sys.executable,
+                *(program or ('-m', 'oxygen_ros.nodes.oxygen_node')),
+                '--ros-args',
+                *arguments,
+            ],
+            cwd=ROOT,
+            env=environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
         self._output: str | None = None
 
     def process(self) -> psutil.Process:

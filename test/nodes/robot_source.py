@@ -1,4 +1,5 @@
 """A robot for tests: cameras and joint states, published from the test's own process."""
+
 from __future__ import annotations
 
 from array import array
@@ -20,14 +21,22 @@ class RobotSource(Node):
     those that lag stamps of before.
     """
 
-    def __init__(self, cameras: Sequence[str], joints: Sequence[str], *, camera_hz: float = 15.0,
-                 joint_hz: float = 50.0, **kwargs: object) -> None:
+    def __init__(
+        self,
+        cameras: Sequence[str],
+        joints: Sequence[str],
+        *,
+        camera_hz: float = 15.0,
+        joint_hz: float = 50.0,
+        **kwargs: object,
+    ) -> None:
         super().__init__('robot_source', **kwargs)  # type: ignore[arg-type]
         self._joints = list(joints)
         self._rng = np.random.default_rng(0)
         self._cameras = {
             camera: self.create_publisher(Image, f'{camera}/image_raw', qos_profile_sensor_data)
-            for camera in cameras}
+            for camera in cameras
+        }
         self._states = self.create_publisher(JointState, 'joint_states', QoSProfile(depth=1))
         self._num_states = 0
         self.paused: set[str] = set()

@@ -1,4 +1,5 @@
 """A recording on its own clock, and one that is paused, heard over DDS."""
+
 from itertools import pairwise
 from pathlib import Path
 import signal
@@ -37,8 +38,7 @@ def play(tmp_path):
 
 
 def clock_ns(received):
-    return [message.clock.sec * SECOND + message.clock.nanosec
-            for _, message in received['clock']]
+    return [message.clock.sec * SECOND + message.clock.nanosec for _, message in received['clock']]
 
 
 @pytest.mark.slow
@@ -47,8 +47,9 @@ def test_the_clock_is_that_of_the_stamps_at_the_rate_asked_for_and_never_goes_ba
     plan = Plan(num_frames=60, clock_ns=other_ns)
     source, listener = play(plan, loop='true', rate=2, clock_hz=100)
     # Long enough that a pause of the machine at either end does not look like another rate.
-    listener.wait_for(lambda received: len(received['joint_states']) > 160
-                      and len(received['clock']) > 500)
+    listener.wait_for(
+        lambda received: len(received['joint_states']) > 160 and len(received['clock']) > 500
+    )
     status, output, _ = source.end(signal.SIGTERM)
     assert status == 0, output
     times_ns = clock_ns(listener.received)

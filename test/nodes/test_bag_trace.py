@@ -1,4 +1,5 @@
 """From a published target of a replayed recording back to the very images it came from."""
+
 from __future__ import annotations
 
 import json
@@ -31,30 +32,49 @@ class Recorded:
     def __init__(self, bag: Bag, layout: BagLayout) -> None:
         self.bag = bag
         topics = {camera.topic: camera.camera for camera in layout.camera_topics}
-        self.images = {(topics[message.topic], read_stamp(message.data)): message
-                       for message in bag.messages(topics)}
+        self.images = {
+            (topics[message.topic], read_stamp(message.data)): message
+            for message in bag.messages(topics)
+        }
 
     def frame(self, camera: str, stamp_ns: int) -> CameraFrame:
         """Return an image, decoded."""
         image: Any = self.bag.deserialize(self.images[camera, stamp_ns])
-        pixels = (decode_compressed(image.format, image.data) if hasattr(image, 'format') else
-                  decode_image(image.encoding, image.height, image.width, image.step,
-                               image.is_bigendian, image.data))
+        pixels = (
+            decode_compressed(image.format, image.data)
+            if hasattr(image, 'format')
+            else decode_image(
+                image.encoding,
+                image.height,
+                image.width,
+                image.step,
+                image.is_bigendian,
+                image.data,
+            )
+        )
         return CameraFrame(camera, stamp_ns, 0, np.asarray(pixels))
 
 
 def play(rig, path, layout, audit):
     """Play the recording to a node with an audit log; return ten targets and the model's sum."""
-    node = OxygenNode(context=rig.context, parameter_overrides=overrides(
-        cameras=list(layout.cameras), joints=list(layout.joint_names), audit__file=str(audit),
-        max_observation_age_ms=2000.0))
+    node = OxygenNode(
+        context=rig.context,
+        parameter_overrides=overrides(
+            cameras=list(layout.cameras),
+            joints=list(layout.joint_names),
+            audit__file=str(audit),
+            max_observation_age_ms=2000.0,
+        ),
+    )
     rig.executor.add_node(node)
     player = None
     try:
         node.trigger_configure()
         node.trigger_activate()
-        player = BagPlayer(context=rig.context, parameter_overrides=[
-            Parameter('bag', value=str(path)), Parameter('loop', value=True)])
+        player = BagPlayer(
+            context=rig.context,
+            parameter_overrides=[Parameter('bag', value=str(path)), Parameter('loop', value=True)],
+        )
         rig.executor.add_node(player)
         targets = rig.received['oxygen/target']
 
@@ -63,11 +83,13 @@ def play(rig, path, layout, audit):
 
         # Spread over the recording, so that they come of several observations.
         rig.wait_for(lambda: len(fresh()) >= 6 * NUM_TARGETS, 'targets')
-        chosen = fresh()[:6 * NUM_TARGETS:6]
+        chosen = fresh()[: 6 * NUM_TARGETS : 6]
         # A chunk that is published is on its way to the log.
         named = {chunk_id for target in chosen for chunk_id in target.chunk_ids}
-        rig.wait_for(lambda: named <= {
-            chunk.chunk_id for chunk in rig.received['oxygen/action_chunk']}, 'their chunks')
+        rig.wait_for(
+            lambda: named <= {chunk.chunk_id for chunk in rig.received['oxygen/action_chunk']},
+            'their chunks',
+        )
         return chosen, node.runtime.model.checksum
     finally:
         node.trigger_shutdown()
@@ -77,7 +99,8 @@ def play(rig, path, layout, audit):
 
 
 def test_ten_targets_of_a_recording_lead_to_its_own_stamps_and_pixels(
-        shared, tmp_path, monkeypatch, capsys):
+    shared, tmp_path, monkeypatch, capsys
+):
     path = shared / 'data' / 'bags' / 'real' / 'bridge_3cam_mcap'
     moved: dict[int, int] = {}  # stamp as it was played: as it was recorded
     original = StampShift.moved
@@ -102,17 +125,22 @@ def test_ten_targets_of_a_recording_lead_to_its_own_stamps_and_pixels(
             for target in targets:
                 for chunk_id, observation_id in zip(target.chunk_ids, target.observation_ids):
                     capsys.readouterr()
-                    assert main(['audit', 'show', '--chunk', str(chunk_id),
-                                 str(tmp_path / 'audit')]) == 0
+                    assert (
+                        main(['audit', 'show', '--chunk', str(chunk_id), str(tmp_path / 'audit')])
+                        == 0
+                    )
                     record = json.loads(capsys.readouterr().out)
                     assert record['observation']['id'] == observation_id
                     observations.add(observation_id)
                     stamps = record['observation']['cameras']
                     assert list(stamps) == list(layout.cameras)
-                    frames = [recorded.frame(camera, moved[stamp_ns])
-                              for camera, stamp_ns in stamps.items()]
+                    frames = [
+                        recorded.frame(camera, moved[stamp_ns])
+                        for camera, stamp_ns in stamps.items()
+                    ]
                     assert record['prefix_hash'] == input_hash(
-                        checksum, [(frame, image_hash(frame)) for frame in frames], ())
+                        checksum, [(frame, image_hash(frame)) for frame in frames], ()
+                    )
             assert len(observations) > 1
     finally:
         rig.close()

@@ -1,4 +1,5 @@
 """A process ends in time and with its status, whatever its last steps are stuck in."""
+
 from pathlib import Path
 import subprocess
 import sys
@@ -13,28 +14,42 @@ import ctypes, time
 from oxygen_ros.nodes.bounded_end import end_within
 """
 # As inside rclpy: in C, with the interpreter's lock, so that no Python runs meanwhile.
-STUCK = BEGIN + """
+STUCK = (
+    BEGIN
+    + """
 print('told before')
 with end_within(0.3, {status}):
     ctypes.PyDLL(None).sleep(60)
 """
-IN_TIME = BEGIN + """
+)
+IN_TIME = (
+    BEGIN
+    + """
 for _ in range(3):
     with end_within(0.3, 5):
         pass
 time.sleep(0.6)
 print('still there')
 """
-FAILED = BEGIN + """
+)
+FAILED = (
+    BEGIN
+    + """
 with end_within(0.3, 5):
     raise KeyError('of the last steps')
 """
+)
 
 
 def run(code):
     begin_s = time.monotonic()
-    ended = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True,
-                           timeout=60.0, cwd=Path(__file__).parents[2])
+    ended = subprocess.run(
+        [sys.executable, '-c', code],
+        capture_output=True,
+        text=True,
+        timeout=60.0,
+        cwd=Path(__file__).parents[2],
+    )
     return ended, time.monotonic() - begin_s
 
 

@@ -1,4 +1,5 @@
 """The ingest of images and joint states: stamps, order, refusals; no middleware."""
+
 from __future__ import annotations
 
 from array import array
@@ -44,8 +45,9 @@ class Ingest:
         self.hold.set()
         self.faults = FaultLog(Logger())
         sink = CameraSink(self.put, self.dropped.append, self.jumps.append, self.resized.append)
-        self.ingest = CameraIngest(('cam',), IngestRules(0.05, frozen_after_s=2.0), self.bridge,
-                                   sink, self.faults)
+        self.ingest = CameraIngest(
+            ('cam',), IngestRules(0.05, frozen_after_s=2.0), self.bridge, sink, self.faults
+        )
         self.counts = self.ingest.inputs['cam'].counts
         self.ingest.start()
 
@@ -57,13 +59,11 @@ class Ingest:
         """Offer a message and wait until it has been dealt with."""
         before = self.num_done()
         self.ingest.offer('cam', message)
-        self.wait_for(lambda: self.num_done() > before
-                      and len(self.frames) == self.counts.decoded)
+        self.wait_for(lambda: self.num_done() > before and len(self.frames) == self.counts.decoded)
 
     def num_done(self):
         counts = self.counts
-        return (counts.decoded + counts.refused + counts.repeated + counts.backward
-                + counts.frozen)
+        return counts.decoded + counts.refused + counts.repeated + counts.backward + counts.frozen
 
     def wait_for(self, condition):
         deadline_s = time.monotonic() + TIMEOUT_S
@@ -128,10 +128,17 @@ def test_a_jump_back_in_time_is_reported_and_the_image_taken(rig):
     assert rig.jumps == ['cam']
 
 
-@pytest.mark.parametrize('message', [
-    image(1, step=1), image(1, encoding='32FC1'), image(1, width=0),
-    CompressedImage(format='jpeg', data=array('B', [1, 2, 3])),
-    CompressedImage(format='jpeg')], ids=['step', 'depth', 'size', 'garbage', 'empty'])
+@pytest.mark.parametrize(
+    'message',
+    [
+        image(1, step=1),
+        image(1, encoding='32FC1'),
+        image(1, width=0),
+        CompressedImage(format='jpeg', data=array('B', [1, 2, 3])),
+        CompressedImage(format='jpeg'),
+    ],
+    ids=['step', 'depth', 'size', 'garbage', 'empty'],
+)
 def test_what_is_no_image_is_refused_and_named(rig, message):
     message.header.stamp = stamp_of(rig.now_ns())
     rig.offer(message)
@@ -171,8 +178,9 @@ def test_joint_states_are_mapped_by_name_and_wrong_ones_are_named():
     clock = Clock()
     states = []
     joints = JointStateInput(('a', 'b'), IngestRules(), ClockBridge(clock), states.append)
-    message = JointState(name=['b', 'x', 'a'], position=[2.0, 9.0, 1.0],
-                         velocity=[float('nan')] * 3)
+    message = JointState(
+        name=['b', 'x', 'a'], position=[2.0, 9.0, 1.0], velocity=[float('nan')] * 3
+    )
     message.header.stamp = stamp_of(clock.now().nanoseconds - SECOND)
     joints.offer(message)
     assert states[0].positions.tolist() == [1.0, 2.0]

@@ -2,6 +2,7 @@
 
 That text and adapter leave actions bit-equal is shown in models/test_checkpoints_in_engine.py.
 """
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -46,9 +47,13 @@ def test_chunks_words_and_scene_graphs_come_from_the_checkpoint(folder: Path) ->
     checksum = load_checkpoint(folder).checksum
     pairs = ','.join(f'{camera}={key}' for camera, key in zip(CAMERAS, KEYS, strict=True))
     rig = Rig()
-    node = NodeProcess(model__checkpoint=str(folder), model__camera_map=f'[{pairs}]',
-                       model__adapter=str(adapter_folder()), memory__period_s='1.0',
-                       action__mode='per_tick')
+    node = NodeProcess(
+        model__checkpoint=str(folder),
+        model__camera_map=f'[{pairs}]',
+        model__adapter=str(adapter_folder()),
+        memory__period_s='1.0',
+        action__mode='per_tick',
+    )
     try:
         rig.listen(ActionChunk, 'oxygen/action_chunk')
         rig.listen(SceneGraph, 'oxygen/scene_graph', LATCHED)
@@ -84,8 +89,12 @@ def configure(**parameters: Any) -> tuple[TransitionCallbackReturn, list[str]]:
     context = Context()
     rclpy.init(context=context, domain_id=DOMAIN)
     try:
-        node = OxygenNode('checked', context=context, use_global_arguments=False,
-                          parameter_overrides=overrides(**parameters))
+        node = OxygenNode(
+            'checked',
+            context=context,
+            use_global_arguments=False,
+            parameter_overrides=overrides(**parameters),
+        )
         errors: list[str] = []
         logger = node.get_logger()
         node.get_logger = lambda: logger  # type: ignore[method-assign]
@@ -98,15 +107,18 @@ def configure(**parameters: Any) -> tuple[TransitionCallbackReturn, list[str]]:
 
 
 def test_a_robot_that_is_not_the_models_is_refused_with_the_whole_list(folder: Path) -> None:
-    result, errors = configure(model__checkpoint=str(folder), joints=['a', 'b'],
-                               model__camera_map=['camera_0=rear'])
+    result, errors = configure(
+        model__checkpoint=str(folder), joints=['a', 'b'], model__camera_map=['camera_0=rear']
+    )
     assert result is TransitionCallbackReturn.FAILURE
     (line,) = errors
     assert line.startswith('configure: the checkpoint does not fit this robot: ')
-    for part in ('camera camera_0: expected one of front, wrist, got rear',
-                 'camera camera_1: expected one of front, wrist, got camera_1',
-                 'joints: expected 3 for the state, got 2',
-                 'joints: expected 3 for the action, got 2'):
+    for part in (
+        'camera camera_0: expected one of front, wrist, got rear',
+        'camera camera_1: expected one of front, wrist, got camera_1',
+        'joints: expected 3 for the state, got 2',
+        'joints: expected 3 for the action, got 2',
+    ):
         assert part in line
 
 
@@ -119,12 +131,16 @@ def test_missing_statistics_are_refused_when_configured(folder: Path, tmp_path: 
     assert len(errors) == 1 and 'normalizer_processor.safetensors' in errors[0]
 
 
-@pytest.mark.parametrize(('parameters', 'message'), [
-    ({'model__checkpoint': '/none'}, 'model.checkpoint: expected a folder, got /none'),
-    ({'model__adapter': '/none'}, 'model.adapter: expected together with model.checkpoint'),
-    ({'model__camera_map': ['a=b']}, 'model.camera_map: expected together with'),
-])
-def test_a_parameter_that_cannot_hold_is_refused_at_the_start(parameters: dict[str, Any],
-                                                              message: str) -> None:
+@pytest.mark.parametrize(
+    ('parameters', 'message'),
+    [
+        ({'model__checkpoint': '/none'}, 'model.checkpoint: expected a folder, got /none'),
+        ({'model__adapter': '/none'}, 'model.adapter: expected together with model.checkpoint'),
+        ({'model__camera_map': ['a=b']}, 'model.camera_map: expected together with'),
+    ],
+)
+def test_a_parameter_that_cannot_hold_is_refused_at_the_start(
+    parameters: dict[str, Any], message: str
+) -> None:
     with pytest.raises(ParameterError, match=message):
         configure(**parameters)

@@ -1,4 +1,5 @@
 """Chunks from another process: what a message holds, what is refused, and a restarted engine."""
+
 from __future__ import annotations
 
 import time
@@ -25,10 +26,24 @@ def make_chunk(chunk_id=1, epoch=1, started_ns=None, position=0.5):
     start_ns = started_ns - 5 * MS
     observation_ns = start_ns - 33 * MS
     return ActionChunk(
-        chunk_id, epoch, np.full((10, 2), position, np.float32), start_ns,
-        start_ns + ROS_OFFSET_NS, 20 * MS, observation_ns, started_ns, started_ns + 4 * MS,
-        Provenance(7, observation_ns + ROS_OFFSET_NS, ('front',),
-                   (observation_ns + ROS_OFFSET_NS,), start_ns + ROS_OFFSET_NS, 'sum'))
+        chunk_id,
+        epoch,
+        np.full((10, 2), position, np.float32),
+        start_ns,
+        start_ns + ROS_OFFSET_NS,
+        20 * MS,
+        observation_ns,
+        started_ns,
+        started_ns + 4 * MS,
+        Provenance(
+            7,
+            observation_ns + ROS_OFFSET_NS,
+            ('front',),
+            (observation_ns + ROS_OFFSET_NS,),
+            start_ns + ROS_OFFSET_NS,
+            'sum',
+        ),
+    )
 
 
 def make_msg(**chunk):
@@ -63,18 +78,21 @@ def test_a_chunk_survives_its_message():
             assert getattr(again, name) == getattr(chunk, name), name
 
 
-@pytest.mark.parametrize(('field', 'value', 'named'), [
-    ('action_horizon', 11, 'values: expected 11 times 2'),
-    ('action_horizon', 0, 'at least one step'),
-    ('action_dim', 3, 'action_dim: expected 2, got 3'),
-    ('values', [0.0] * 19, 'values: expected 10 times 2'),
-    ('joint_names', ['elbow', 'shoulder'], 'joint_names: expected'),
-    ('joint_names', [], 'joint_names: expected'),
-    ('action_dt_s', 0.0, 'action_dt_s: expected 1e-06 to 60 s, got 0'),
-    ('action_dt_s', float('nan'), 'action_dt_s'),
-    ('pass_s', -0.1, 'pass_s'),
-    ('inference_delay_s', float('inf'), 'inference_delay_s'),
-])
+@pytest.mark.parametrize(
+    ('field', 'value', 'named'),
+    [
+        ('action_horizon', 11, 'values: expected 11 times 2'),
+        ('action_horizon', 0, 'at least one step'),
+        ('action_dim', 3, 'action_dim: expected 2, got 3'),
+        ('values', [0.0] * 19, 'values: expected 10 times 2'),
+        ('joint_names', ['elbow', 'shoulder'], 'joint_names: expected'),
+        ('joint_names', [], 'joint_names: expected'),
+        ('action_dt_s', 0.0, 'action_dt_s: expected 1e-06 to 60 s, got 0'),
+        ('action_dt_s', float('nan'), 'action_dt_s'),
+        ('pass_s', -0.1, 'pass_s'),
+        ('inference_delay_s', float('inf'), 'inference_delay_s'),
+    ],
+)
 def test_a_message_that_contradicts_itself_is_refused_and_counted(field, value, named):
     message = make_msg()
     setattr(message, field, value)

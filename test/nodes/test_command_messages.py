@@ -1,4 +1,5 @@
 """What the controllers get: points that they do not drop, and between which they do not jitter."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -41,12 +42,20 @@ def node():
 
 def make_output(node, kind=TrajectoryOutput, **config):
     """Return an output for joints 2 and 0 of three, and what it publishes from now on."""
-    output = kind(node, '~/commands', ActuatorGroup(('c', 'a'), (2, 0), '', ''),
-                  TickConfig(3, **config))
+    output = kind(
+        node, '~/commands', ActuatorGroup(('c', 'a'), (2, 0), '', ''), TickConfig(3, **config)
+    )
     node.destroy_publisher(output.publisher)
     sent = []
-    output.publisher = type('Ear', (), {'publish': staticmethod(
-        lambda data: sent.append(content(deserialize_message(data, MESSAGES[kind]))))})
+    output.publisher = type(
+        'Ear',
+        (),
+        {
+            'publish': staticmethod(
+                lambda data: sent.append(content(deserialize_message(data, MESSAGES[kind])))
+            )
+        },
+    )
     return output, sent
 
 
@@ -56,10 +65,14 @@ def content(message):
         return list(message.data)
     (point,) = message.points
     stamp, ahead = message.header.stamp, point.time_from_start
-    return {'stamp_ns': stamp.sec * 10**9 + stamp.nanosec,
-            'ahead_s': ahead.sec + ahead.nanosec * 1e-9, 'joints': list(message.joint_names),
-            'positions': list(point.positions), 'velocities': list(point.velocities),
-            'accelerations': list(point.accelerations)}
+    return {
+        'stamp_ns': stamp.sec * 10**9 + stamp.nanosec,
+        'ahead_s': ahead.sec + ahead.nanosec * 1e-9,
+        'joints': list(message.joint_names),
+        'positions': list(point.positions),
+        'velocities': list(point.velocities),
+        'accelerations': list(point.accelerations),
+    }
 
 
 @pytest.mark.parametrize('rate_hz', [1, 30, 50, 1000])
@@ -132,7 +145,7 @@ def flown(node, seed):
     rng = np.random.default_rng(seed)
     for tick in range(len(plan)):
         if rng.random() < 0.3:  # late, lost or none: the next one says the same of the same time
-            rig.add(plan[tick:tick + 30], chunk_id=tick + 1)
+            rig.add(plan[tick : tick + 30], chunk_id=tick + 1)
         value = rig.step().target.values[0]
         output.send(np.array([value, 0.0, 0.0]))
     return sent

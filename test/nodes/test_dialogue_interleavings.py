@@ -1,4 +1,5 @@
 """Random orders of send, cancel, supersede and deactivate: one terminal state for each goal."""
+
 from __future__ import annotations
 
 from collections import Counter
@@ -13,17 +14,25 @@ from rig import overrides, Rig
 from oxygen_ros.nodes.oxygen_node import OxygenNode
 
 TERMINAL = {
-    'stop': GoalStatus.STATUS_SUCCEEDED, 'length': GoalStatus.STATUS_SUCCEEDED,
-    'cancelled': GoalStatus.STATUS_CANCELED, 'superseded': GoalStatus.STATUS_ABORTED,
-    'refused': GoalStatus.STATUS_ABORTED, 'error': GoalStatus.STATUS_ABORTED}
+    'stop': GoalStatus.STATUS_SUCCEEDED,
+    'length': GoalStatus.STATUS_SUCCEEDED,
+    'cancelled': GoalStatus.STATUS_CANCELED,
+    'superseded': GoalStatus.STATUS_ABORTED,
+    'refused': GoalStatus.STATUS_ABORTED,
+    'error': GoalStatus.STATUS_ABORTED,
+}
 
 
 @pytest.mark.parametrize('policy', ['queue', 'refuse', 'supersede'])
 @pytest.mark.parametrize('num_steps', [40, pytest.param(500, marks=pytest.mark.slow)])
 def test_every_goal_gets_exactly_one_terminal_state_and_nothing_leaks(policy, num_steps):
     rig = Rig()
-    node = OxygenNode(context=rig.context, parameter_overrides=overrides(
-        dialogue__policy=policy, dialogue__max_concurrent=3, dialogue__max_queued=4))
+    node = OxygenNode(
+        context=rig.context,
+        parameter_overrides=overrides(
+            dialogue__policy=policy, dialogue__max_concurrent=3, dialogue__max_queued=4
+        ),
+    )
     rig.executor.add_node(node)
     chance = random.Random(f'{policy} {num_steps}')
     talks = []

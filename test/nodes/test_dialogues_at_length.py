@@ -1,4 +1,5 @@
 """Dialogues that last, and many of them: the node stays as it was and goes on answering."""
+
 from __future__ import annotations
 
 import threading
@@ -29,8 +30,9 @@ def endless(rig, monkeypatch):
 
 @pytest.mark.slow
 def test_a_dialogue_longer_than_results_are_kept_ends_as_any_other(monkeypatch):
-    with armed_rig(dialogue__result_timeout_s=1, engine__max_text_tokens=4000,
-                   kv__num_text_blocks=600) as rig:
+    with armed_rig(
+        dialogue__result_timeout_s=1, engine__max_text_tokens=4000, kv__num_text_blocks=600
+    ) as rig:
         end = endless(rig, monkeypatch)
         talk = rig.ask(max_tokens=3500, temperature=1.0)
         rig.wait_for(lambda: bool(talk.feedback), 'some text')
@@ -50,8 +52,7 @@ def test_a_cancel_in_the_middle_of_decoding_is_served_at_once_with_the_text_so_f
         rig.wait_for(lambda: len(talk.feedback) > 3, 'some text')
         cancel = talk.handle.cancel_goal_async()
         rig.wait_for(cancel.done, 'the answer to the cancel')
-        assert [goal.goal_id for goal in cancel.result().goals_canceling] == [
-            talk.handle.goal_id]
+        assert [goal.goal_id for goal in cancel.result().goals_canceling] == [talk.handle.goal_id]
         num_tokens = talk.feedback[-1].num_tokens
         result = rig.wait_for_result(talk)
         assert talk.status == GoalStatus.STATUS_CANCELED
@@ -67,8 +68,16 @@ def test_after_many_goals_beside_services_all_still_answer_and_nothing_has_grown
 
         def counts():
             node = rig.node
-            return [len(list(kind)) for kind in (node.publishers, node.subscriptions,
-                                                 node.services, node.timers, group.entities)]
+            return [
+                len(list(kind))
+                for kind in (
+                    node.publishers,
+                    node.subscriptions,
+                    node.services,
+                    node.timers,
+                    group.entities,
+                )
+            ]
 
         before = counts()
         for _ in range(num_goals // 10):
@@ -79,10 +88,13 @@ def test_after_many_goals_beside_services_all_still_answer_and_nothing_has_grown
                 rig.wait_for_result(talk)
                 assert talk.status == GoalStatus.STATUS_SUCCEEDED
         assert counts() == before
-        assert rig.call(SetInstruction, 'oxygen/set_instruction',
-                        SetInstruction.Request(instruction='wave')).success
+        assert rig.call(
+            SetInstruction, 'oxygen/set_instruction', SetInstruction.Request(instruction='wave')
+        ).success
         assert rig.call(GetMemoryReport, 'oxygen/get_memory_report').success
         rig.wait_for_fresh()
-        rig.wait_for(lambda: rig.node.runtime.engine.text.num_live <= 1,
-                     'the end of all but a scene graph of the background')
+        rig.wait_for(
+            lambda: rig.node.runtime.engine.text.num_live <= 1,
+            'the end of all but a scene graph of the background',
+        )
         assert not rig.node.faults.counts and not rig.node.runtime.faults

@@ -1,4 +1,5 @@
 """A robot that follows its commands: where each way of driving begins, and where it ends."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -28,13 +29,21 @@ class Robot:
         self.targets = self.rig.received['oxygen/target']
         self.rig.listen(Target, 'oxygen/target')
         self.rig.client.create_subscription(
-            JointTrajectory, 'oxygen/joint_trajectory', self._on_command, 100)
+            JointTrajectory, 'oxygen/joint_trajectory', self._on_command, 100
+        )
         self._states = self.rig.client.create_publisher(JointState, 'joint_states', 1)
         self.rig.client.create_timer(0.01, self._publish)
-        self.node = OxygenNode(context=self.rig.context, parameter_overrides=overrides(
-            limits__max_velocity=[0.5], actuation__activation_ramp_s=0.3,
-            # A busy machine is not what these tests are about.
-            max_observation_age_ms=5000.0, sensors__state_max_age_s=5.0, **parameters))
+        self.node = OxygenNode(
+            context=self.rig.context,
+            parameter_overrides=overrides(
+                limits__max_velocity=[0.5],
+                actuation__activation_ramp_s=0.3,
+                # A busy machine is not what these tests are about.
+                max_observation_age_ms=5000.0,
+                sensors__state_max_age_s=5.0,
+                **parameters,
+            ),
+        )
         self.rig.executor.add_node(self.node)
         assert self.node.trigger_configure().name == 'SUCCESS'
         self.node.trigger_activate()
@@ -51,8 +60,9 @@ class Robot:
 
     def wait_for_fresh(self):
         start = len(self.targets)
-        self.rig.wait_for(lambda: sum(not target.held for target in self.targets[start:]) > 5,
-                          'fresh targets')
+        self.rig.wait_for(
+            lambda: sum(not target.held for target in self.targets[start:]) > 5, 'fresh targets'
+        )
 
     def call(self, name):
         return self.rig.call(Trigger, f'oxygen/{name}')
@@ -62,6 +72,7 @@ class Robot:
 
     def move_by_hand(self, pose):
         """Put the joints somewhere, and wait until the node knows."""
+
         def known():
             self.pose = np.array(pose)
             return np.allclose(self.node.runtime.sensors.newest_state().positions, pose)
@@ -71,8 +82,10 @@ class Robot:
     def settle(self):
         """Wait until what was sent before has come, however busy the machine is."""
         start = len(self.targets)
-        self.rig.wait_for(lambda: sum(not target.armed for target in self.targets[start:]) > 10,
-                          'targets that are not sent')
+        self.rig.wait_for(
+            lambda: sum(not target.armed for target in self.targets[start:]) > 10,
+            'targets that are not sent',
+        )
 
     def commands_after(self, action, num_commands=20):
         """Return what is sent after an action, until there is enough of it."""
@@ -182,7 +195,8 @@ def test_driving_again_begins_where_an_operator_left_the_robot(robot, interrupti
 
 @pytest.mark.parametrize('request_name', ['hold', 'stop'])
 def test_hold_and_stop_repeat_one_target_until_enabled_and_then_begin_at_the_joints(
-        robot, request_name):
+    robot, request_name
+):
     robot.commands_after(robot.enable)
     assert robot.call(request_name).success
     robot.wait_for_hold({'hold': 'hold_requested', 'stop': 'stopped'}[request_name])
@@ -194,7 +208,7 @@ def test_hold_and_stop_repeat_one_target_until_enabled_and_then_begin_at_the_joi
         robot.settle()
     commands = robot.commands_after(robot.enable)
     begin = int(np.argmax(np.abs(commands - held[-1]).max(axis=1) > 0.0)) - 1
-    assert_begins_at(commands[max(begin, 0):], held[-1])
+    assert_begins_at(commands[max(begin, 0) :], held[-1])
 
 
 def test_deactivation_ends_in_a_hold_and_activation_begins_disarmed(robot):

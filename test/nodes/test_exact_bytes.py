@@ -1,4 +1,5 @@
 """Messages as the middleware serialises them, cut to what they are."""
+
 import pytest
 
 pytest.importorskip('rclpy', reason='serialised by ROS')
@@ -8,11 +9,21 @@ from oxygen_ros.msg import SceneGraph, Target
 from oxygen_ros.replay.output_types import exact_bytes, output_types
 
 
-@pytest.mark.parametrize('message', [
-    Target(joint_names=['elbow'], positions=[0.5], held=True, hold_reason='no_observation'),
-    Target(joint_names=['a', 'b'], positions=[0.5, 1.0], chunk_ids=[3], observation_ids=[4],
-           weights=[1.0]),
-    Target(), SceneGraph()])
+@pytest.mark.parametrize(
+    'message',
+    [
+        Target(joint_names=['elbow'], positions=[0.5], held=True, hold_reason='no_observation'),
+        Target(
+            joint_names=['a', 'b'],
+            positions=[0.5, 1.0],
+            chunk_ids=[3],
+            observation_ids=[4],
+            weights=[1.0],
+        ),
+        Target(),
+        SceneGraph(),
+    ],
+)
 def test_a_strict_reader_takes_what_is_left_and_nothing_is_missing(message):
     msgtype = f'oxygen_ros/msg/{type(message).__name__}'
     data = serialize_message(message)

@@ -1,4 +1,5 @@
 """What an activated node costs that has nothing to do: no cameras, no joints, no goals."""
+
 from __future__ import annotations
 
 import contextlib
@@ -46,8 +47,9 @@ def test_an_idle_node_takes_less_than_a_twentieth_of_a_core_beside_its_tick():
     thread = threading.Thread(target=spin)
     thread.start()
     try:
-        tick_id = next(thread.native_id for thread in threading.enumerate()
-                       if thread.name == 'oxygen_tick')
+        tick_id = next(
+            thread.native_id for thread in threading.enumerate() if thread.name == 'oxygen_tick'
+        )
         process = psutil.Process()
         time.sleep(0.5)
         shares = []

@@ -1,4 +1,5 @@
 """The launch files under the real launch_ros: start, run, come back after a kill, stop."""
+
 from __future__ import annotations
 
 import contextlib
@@ -34,15 +35,26 @@ class Launch:
 
     def __init__(self, file, log_folder, **arguments):
         environment = dict(
-            os.environ, ROS_DOMAIN_ID=str(DOMAIN), ROS_AUTOMATIC_DISCOVERY_RANGE='LOCALHOST',
+            os.environ,
+            ROS_DOMAIN_ID=str(DOMAIN),
+            ROS_AUTOMATIC_DISCOVERY_RANGE='LOCALHOST',
             ROS_LOG_DIR=str(log_folder),
-            PATH=f'{sys.prefix}/bin:{os.environ["PATH"]}')  # the executables' interpreter
+            PATH=f'{sys.prefix}/bin:{os.environ["PATH"]}',
+        )  # the executables' interpreter
         environment.setdefault('AMENT_PREFIX_PATH', sys.prefix)
         self._process = subprocess.Popen(
-            [sys.executable, DRIVER, str(ROOT / 'launch' / file),
-             *(f'{name}:={value}' for name, value in arguments.items())],
-            env=environment, start_new_session=True, text=True, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT)
+            [
+                sys.executable,
+                DRIVER,
+                str(ROOT / 'launch' / file),
+                *(f'{name}:={value}' for name, value in arguments.items()),
+            ],
+            env=environment,
+            start_new_session=True,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
 
     @property
     def has_ended(self):
@@ -107,18 +119,31 @@ def assert_clean(status, output):
 
 
 def test_in_a_namespace_with_remapped_cameras_and_a_params_file_it_moves_and_stops_in_a_hold(
-        rig, launch, tmp_path):
+    rig, launch, tmp_path
+):
     params_file = tmp_path / 'mine.yaml'
-    params_file.write_text('/**:\n  ros__parameters:\n    joints: [shoulder, elbow, gripper]\n'
-                           '    memory: {period_s: 0.0}\n', encoding='utf-8')
-    robot = RobotSource(('rgb', 'left'), ('shoulder', 'elbow', 'gripper'), context=rig.context,
-                        namespace='/robot_a', cli_args=[
-                            '--ros-args', '-r', 'rgb/image_raw:=/rs/color/image_raw'])
+    params_file.write_text(
+        '/**:\n  ros__parameters:\n    joints: [shoulder, elbow, gripper]\n'
+        '    memory: {period_s: 0.0}\n',
+        encoding='utf-8',
+    )
+    robot = RobotSource(
+        ('rgb', 'left'),
+        ('shoulder', 'elbow', 'gripper'),
+        context=rig.context,
+        namespace='/robot_a',
+        cli_args=['--ros-args', '-r', 'rgb/image_raw:=/rs/color/image_raw'],
+    )
     rig.executor.add_node(robot)
     rig.listen(Target, 'robot_a/oxygen/target')
     targets = rig.received['robot_a/oxygen/target']
-    started = launch('oxygen.launch.py', namespace='robot_a', params_file=params_file,
-                     cameras='front=/rs/color/image_raw, left', log_level='warn')
+    started = launch(
+        'oxygen.launch.py',
+        namespace='robot_a',
+        params_file=params_file,
+        cameras='front=/rs/color/image_raw, left',
+        log_level='warn',
+    )
     try:
         rig.wait_for(lambda: bool(targets), 'the tick')
         assert rig.call(SetBool, 'robot_a/oxygen/enable', SetBool.Request(data=True)).success
@@ -131,15 +156,17 @@ def test_in_a_namespace_with_remapped_cameras_and_a_params_file_it_moves_and_sto
         robot.destroy_node()
     assert_clean(status, output)
     assert '[INFO] [' not in output.replace('[INFO] [launch', '').replace(
-        '[INFO] [oxygen_node-1]: process', ''), output
+        '[INFO] [oxygen_node-1]: process', ''
+    ), output
     assert targets[-1].armed
 
 
 def test_after_a_kill_the_node_comes_back_disarmed_and_no_more_often_than_told(rig, launch):
     rig.listen(Target, 'oxygen/target')
     targets = rig.received['oxygen/target']
-    started = launch('oxygen.launch.py', respawn='true', respawn_delay='0.2',
-                     respawn_max_retries='1')
+    started = launch(
+        'oxygen.launch.py', respawn='true', respawn_delay='0.2', respawn_max_retries='1'
+    )
     rig.wait_for(lambda: bool(targets), 'the tick')
     assert rig.call(SetBool, 'oxygen/enable', SetBool.Request(data=True)).success
     (first,) = started.pids('oxygen_node')
@@ -162,8 +189,11 @@ def test_a_dry_run_on_simulated_time_has_no_command_topic(rig, launch):
     targets = rig.received['oxygen/target']
     started = launch('oxygen.launch.py', robot='franka_fr3', dry_run='true', use_sim_time='true')
     rig.wait_for(lambda: bool(targets), 'the tick')
-    reply = rig.call(GetParameters, 'oxygen/get_parameters', GetParameters.Request(
-        names=['use_sim_time', 'actuation.dry_run', 'cameras']))
+    reply = rig.call(
+        GetParameters,
+        'oxygen/get_parameters',
+        GetParameters.Request(names=['use_sim_time', 'actuation.dry_run', 'cameras']),
+    )
     assert [value.bool_value for value in reply.values[:2]] == [True, True]
     assert reply.values[2].string_array_value == ['exterior', 'wrist']
     assert rig.client.count_publishers('fr3_arm_controller/joint_trajectory') == 0
@@ -226,11 +256,17 @@ def test_a_recording_is_not_played_to_a_node_that_does_not_come_up(launch, tmp_p
     assert output.count('process has finished cleanly') == 1  # the player, which was told to end
 
 
-@pytest.mark.parametrize(('arguments', 'message'), [
-    ({'params_file': '/none.yaml'}, "params_file: expected a file, got '/none.yaml'"),
-    ({'robot': 'marvin'}, 'robot: expected one of aloha, franka_fr3, so101, or a parameter file'),
-    ({'tick': 'seperate'}, "tick: expected own or separate, got 'seperate'"),
-])
+@pytest.mark.parametrize(
+    ('arguments', 'message'),
+    [
+        ({'params_file': '/none.yaml'}, "params_file: expected a file, got '/none.yaml'"),
+        (
+            {'robot': 'marvin'},
+            'robot: expected one of aloha, franka_fr3, so101, or a parameter file',
+        ),
+        ({'tick': 'seperate'}, "tick: expected own or separate, got 'seperate'"),
+    ],
+)
 def test_a_wrong_argument_starts_nothing(launch, arguments, message):
     started = launch('oxygen.launch.py', **arguments)
     output = started.output()

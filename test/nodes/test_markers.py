@@ -1,4 +1,5 @@
 """~/markers: what RViz shows of a scene graph."""
+
 from __future__ import annotations
 
 import pytest
@@ -11,8 +12,14 @@ from oxygen_ros.types import SceneObject, SceneUpdate
 
 
 def test_an_object_with_a_place_is_a_point_and_its_words_above_it():
-    cup = SceneObject(7, 'cup', ('red', 'small'), frame_id='base', position_m=(0.5, -0.25, 0.125),
-                      last_seen_ns=5 * 10**9)
+    cup = SceneObject(
+        7,
+        'cup',
+        ('red', 'small'),
+        frame_id='base',
+        position_m=(0.5, -0.25, 0.125),
+        last_seen_ns=5 * 10**9,
+    )
     nowhere = SceneObject(8, 'plate')
     first, point, words = scene_markers(SceneUpdate(1, 0, (cup, nowhere))).markers
     assert first.action == Marker.DELETEALL  # what is forgotten vanishes
@@ -29,7 +36,9 @@ def test_an_object_with_a_place_is_a_point_and_its_words_above_it():
 
 
 def test_points_and_words_of_all_objects_have_names_of_their_own():
-    objects = tuple(SceneObject(number, 'cup', frame_id='base', position_m=(0.0, 0.0, 0.0))
-                    for number in range(5))
+    objects = tuple(
+        SceneObject(number, 'cup', frame_id='base', position_m=(0.0, 0.0, 0.0))
+        for number in range(5)
+    )
     markers = scene_markers(SceneUpdate(1, 0, objects)).markers[1:]
     assert len({(marker.ns, marker.id) for marker in markers}) == len(markers) == 10

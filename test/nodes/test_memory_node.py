@@ -1,4 +1,5 @@
 """A run of the node that keeps a store and an audit log; both are then read as a person would."""
+
 from __future__ import annotations
 
 import json
@@ -35,10 +36,15 @@ class Run:
         facts.write_text(FACTS)
         self.rig = Rig()
         self.node = NodeProcess(
-            memory__store_file=str(folder / 'memory.db'), audit__file=str(self.audit),
-            memory__facts_file=str(facts), memory__period_s='0.0', memory__frame_id='base',
-            memory__camera_poses=str([*DOWN, *DOWN]), memory__plane='true',
-            max_observation_age_ms='2000.0')
+            memory__store_file=str(folder / 'memory.db'),
+            audit__file=str(self.audit),
+            memory__facts_file=str(facts),
+            memory__period_s='0.0',
+            memory__frame_id='base',
+            memory__camera_poses=str([*DOWN, *DOWN]),
+            memory__plane='true',
+            max_observation_age_ms='2000.0',
+        )
 
     def query(self, **request: object) -> QueryMemory.Response:
         """Ask ~/query_memory."""
@@ -60,13 +66,19 @@ class Run:
 def run(tmp_path_factory):
     run = Run(tmp_path_factory.mktemp('memory'))
     rig = run.rig
-    for kind, topic in ((Target, 'oxygen/target'), (ActionChunk, 'oxygen/action_chunk'),
-                        (DiagnosticArray, '/diagnostics')):
+    for kind, topic in (
+        (Target, 'oxygen/target'),
+        (ActionChunk, 'oxygen/action_chunk'),
+        (DiagnosticArray, '/diagnostics'),
+    ):
         rig.listen(kind, topic)
     publish_calibration(rig)
     for camera in CAMERAS:
-        rig.listen(Image, f'{camera}/image_raw', QoSProfile(
-            depth=100, reliability=ReliabilityPolicy.BEST_EFFORT))  # all that the node may have
+        rig.listen(
+            Image,
+            f'{camera}/image_raw',
+            QoSProfile(depth=100, reliability=ReliabilityPolicy.BEST_EFFORT),
+        )  # all that the node may have
     try:
         rig.wait_for(lambda: bool(rig.received['oxygen/action_chunk']), 'a first chunk')
         yield run
@@ -77,8 +89,10 @@ def run(tmp_path_factory):
 
 def publish_calibration(rig):
     """Publish the calibration of both cameras twice a second."""
-    publishers = [rig.client.create_publisher(CameraInfo, f'{camera}/camera_info',
-                                              qos_profile_sensor_data) for camera in CAMERAS]
+    publishers = [
+        rig.client.create_publisher(CameraInfo, f'{camera}/camera_info', qos_profile_sensor_data)
+        for camera in CAMERAS
+    ]
     message = CameraInfo(width=64, height=48)
     message.k = [40.0, 0.0, 32.0, 0.0, 40.0, 24.0, 0.0, 0.0, 1.0]
     rig.client.create_timer(0.5, lambda: [one.publish(message) for one in publishers])
@@ -126,10 +140,14 @@ def memory_figures(run):
     run.rig.received['/diagnostics'].clear()
 
     def found():
-        return {pair.key: pair.value for message in run.rig.received['/diagnostics']
-                if ns_of(message.header.stamp) >= since_ns
-                for status in message.status if status.name.endswith(': memory')
-                for pair in status.values}
+        return {
+            pair.key: pair.value
+            for message in run.rig.received['/diagnostics']
+            if ns_of(message.header.stamp) >= since_ns
+            for status in message.status
+            if status.name.endswith(': memory')
+            for pair in status.values
+        }
 
     run.rig.wait_for(lambda: 'scene updates' in found(), 'the figures of memory')
     return found()
@@ -161,8 +179,10 @@ def test_objects_have_positions_by_which_they_are_found(run):
     x, y, width, height = found[0].box_px
     assert point.x == pytest.approx((x + width / 2 - 32) / 40, abs=1e-4)
     assert point.y == pytest.approx(-(y + height - 24) / 40, abs=1e-4)
-    around = {'region_low': [point.x - 0.01, point.y - 0.01, -0.01],
-              'region_high': [point.x + 0.01, point.y + 0.01, 0.01]}
+    around = {
+        'region_low': [point.x - 0.01, point.y - 0.01, -0.01],
+        'region_high': [point.x + 0.01, point.y + 0.01, 0.01],
+    }
     entry = run.wait_for_entry(frame_id='base', label=found[0].label, **around).entries[0]
     assert entry.nodes[0].id == found[0].id
     assert not run.query(frame_id='other', **around).entries
@@ -226,8 +246,10 @@ def test_ten_targets_are_traced_to_the_stamps_of_their_images(run, capsys):
     run.node.signal(2)
     status, output = run.node.wait()
     assert status == 0, output
-    sent = {camera: {ns_of(message.header.stamp)
-                     for message in rig.received[f'{camera}/image_raw']} for camera in CAMERAS}
+    sent = {
+        camera: {ns_of(message.header.stamp) for message in rig.received[f'{camera}/image_raw']}
+        for camera in CAMERAS
+    }
     for target in chosen:
         for chunk_id, observation_id in zip(target.chunk_ids, target.observation_ids):
             capsys.readouterr()
@@ -245,5 +267,13 @@ def test_ten_targets_are_traced_to_the_stamps_of_their_images(run, capsys):
     assert main(['audit', 'show', '--kind', 'mode', str(run.audit)]) == 0
     modes = [json.loads(line)['body']['mode'] for line in capsys.readouterr().out.splitlines()]
     # Each change of the burst, though nobody could have seen it by looking now and then.
-    assert modes == ['active', 'disarmed', 'armed', 'holding', 'takeover', 'armed', 'disarmed',
-                     'inactive']
+    assert modes == [
+        'active',
+        'disarmed',
+        'armed',
+        'holding',
+        'takeover',
+        'armed',
+        'disarmed',
+        'inactive',
+    ]

@@ -1,4 +1,5 @@
 """How often the node reports is changed while it runs; its timeline comes to those who listen."""
+
 from __future__ import annotations
 
 import time
@@ -38,8 +39,12 @@ def rig():
 
 
 def set_rates(rig, latency_hz, diagnostics_hz):
-    results = rig.node.set_parameters([Parameter('latency.rate_hz', value=latency_hz),
-                                       Parameter('diagnostics.rate_hz', value=diagnostics_hz)])
+    results = rig.node.set_parameters(
+        [
+            Parameter('latency.rate_hz', value=latency_hz),
+            Parameter('diagnostics.rate_hz', value=diagnostics_hz),
+        ]
+    )
     return [result.successful for result in results]
 
 
@@ -53,8 +58,10 @@ def test_reports_and_statuses_are_switched_off_and_on_while_the_node_runs(rig):
     rig.spin_for(1.5)
     assert (len(reports), len(statuses)) == before
     assert set_rates(rig, 50.0, 10.0) == [True, True]
-    rig.wait_for(lambda: len(reports) >= before[0] + 60 and len(statuses) >= before[1] + 12,
-                 'both again, faster')
+    rig.wait_for(
+        lambda: len(reports) >= before[0] + 60 and len(statuses) >= before[1] + 12,
+        'both again, faster',
+    )
     windows_s = [report.window_s for report in reports[-5:]]
     assert all(0.9 < window_s < 2.5 for window_s in windows_s), windows_s
 
@@ -75,6 +82,8 @@ def test_the_timeline_comes_without_gap_or_repetition_in_ros_time(rig):
     assert np.unique(rows, axis=0).shape == rows.shape
     kept = rig.node.runtime.engine.timeline.snapshot()
     place = np.flatnonzero((kept[:, [0, 3, 4]] == rows[0, [0, 3, 4]]).all(axis=1))
-    assert any(np.array_equal(kept[first:first + len(rows), [0, 3, 4]], rows[:, [0, 3, 4]])
-               for first in place)
+    assert any(
+        np.array_equal(kept[first : first + len(rows), [0, 3, 4]], rows[:, [0, 3, 4]])
+        for first in place
+    )
     assert abs(rows[-1, 2] - time.time_ns()) < 30_000_000_000

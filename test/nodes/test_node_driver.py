@@ -1,4 +1,5 @@
 """Clients of a node leave nothing behind in their process."""
+
 import gc
 
 from own_domain import DOMAIN
@@ -14,8 +15,9 @@ def test_each_run_ends_with_the_participants_that_it_began_with(monkeypatch):
     gc.collect()  # those of the tests before
     before = num_participants()
     for _ in range(2):
-        inside = run_driver(lambda: NodeDriver('driver', lambda: None),
-                            lambda driver: num_participants())
+        inside = run_driver(
+            lambda: NodeDriver('driver', lambda: None), lambda driver: num_participants()
+        )
         assert inside == before + 1
         assert num_participants() == before
 
@@ -42,7 +44,9 @@ class LossyClient:
 def test_a_request_whose_answer_gets_lost_is_sent_again(monkeypatch, num_lost):
     monkeypatch.setenv('ROS_DOMAIN_ID', str(DOMAIN))
     client = LossyClient(num_lost)
-    answer = run_driver(lambda: NodeDriver('driver', lambda: None),
-                        lambda driver: driver.call(client, 'request', 'a service'))
+    answer = run_driver(
+        lambda: NodeDriver('driver', lambda: None),
+        lambda driver: driver.call(client, 'request', 'a service'),
+    )
     assert answer == f'answer {num_lost + 1}'
     assert client.requests == ['request'] * (num_lost + 1)

@@ -1,4 +1,5 @@
 """A node whose disk cannot be written: it moves, says so, and goes on by itself."""
+
 from __future__ import annotations
 
 import pytest
@@ -25,8 +26,12 @@ def rig():
 
 def newest_memory(rig):
     """Return the newest status of memory; None: none so far."""
-    found = [status for array in rig.received['/diagnostics'] for status in array.status
-             if status.name == 'oxygen: memory']
+    found = [
+        status
+        for array in rig.received['/diagnostics']
+        for status in array.status
+        if status.name == 'oxygen: memory'
+    ]
     return found[-1] if found else None
 
 
@@ -37,9 +42,14 @@ def num_fresh(rig):
 def test_it_moves_and_says_so_and_writes_as_soon_as_it_can(rig, tmp_path):
     disk = tmp_path / 'disk'
     disk.write_text('no folder: nothing can be made below')
-    node = OxygenNode(context=rig.context, parameter_overrides=overrides(
-        memory__store_file=str(disk / 'memory.db'), audit__file=str(disk / 'audit'),
-        max_observation_age_ms=2000.0))
+    node = OxygenNode(
+        context=rig.context,
+        parameter_overrides=overrides(
+            memory__store_file=str(disk / 'memory.db'),
+            audit__file=str(disk / 'audit'),
+            max_observation_age_ms=2000.0,
+        ),
+    )
     rig.executor.add_node(node)
     try:
         node.trigger_configure()
@@ -48,8 +58,11 @@ def test_it_moves_and_says_so_and_writes_as_soon_as_it_can(rig, tmp_path):
 
         def told():
             status = newest_memory(rig)
-            return status is not None and status.level != b'\0' and all(
-                f'{name}: ' in status.message for name in ('store', 'audit log'))
+            return (
+                status is not None
+                and status.level != b'\0'
+                and all(f'{name}: ' in status.message for name in ('store', 'audit log'))
+            )
 
         rig.wait_for(told, 'a warning of both')
         before = num_fresh(rig)
@@ -57,10 +70,17 @@ def test_it_moves_and_says_so_and_writes_as_soon_as_it_can(rig, tmp_path):
         disk.mkdir()
 
         def written():
-            values = {pair.key: int(pair.value) for pair in newest_memory(rig).values
-                      if pair.key.endswith((' written', ' dropped'))}
-            return (newest_memory(rig).level == b'\0' and values['store dropped'] == 0
-                    and values['store written'] > 10 and values['audit log written'] > 10)
+            values = {
+                pair.key: int(pair.value)
+                for pair in newest_memory(rig).values
+                if pair.key.endswith((' written', ' dropped'))
+            }
+            return (
+                newest_memory(rig).level == b'\0'
+                and values['store dropped'] == 0
+                and values['store written'] > 10
+                and values['audit log written'] > 10
+            )
 
         rig.wait_for(written, 'the end of the warning')
         rig.wait_for(lambda: num_fresh(rig) > before, 'more fresh targets')

@@ -1,4 +1,5 @@
 """The node in its own process, as a robot's other programs meet it: over DDS, by plain rclpy."""
+
 from __future__ import annotations
 
 import math
@@ -26,13 +27,21 @@ def running():
     """Return a rig beside a node that is active and has seen its cameras."""
     rig = Rig()
     # Room for a dialogue that outlasts any pause of the machine.
-    node = NodeProcess(memory__period_s='1.0', max_observation_age_ms='1000.0',
-                       engine__max_text_tokens='4000', kv__num_text_blocks='600')
+    node = NodeProcess(
+        memory__period_s='1.0',
+        max_observation_age_ms='1000.0',
+        engine__max_text_tokens='4000',
+        kv__num_text_blocks='600',
+    )
     for kind, topic, qos in (
-            (Target, 'oxygen/target', 100), (ActionChunk, 'oxygen/action_chunk', 100),
-            (JointTrajectory, 'oxygen/joint_trajectory', 100),
-            (LatencyReport, 'oxygen/latency', 10), (String, 'oxygen/utterance', 10),
-            (SceneGraph, 'oxygen/scene_graph', LATCHED), (DiagnosticArray, '/diagnostics', 10)):
+        (Target, 'oxygen/target', 100),
+        (ActionChunk, 'oxygen/action_chunk', 100),
+        (JointTrajectory, 'oxygen/joint_trajectory', 100),
+        (LatencyReport, 'oxygen/latency', 10),
+        (String, 'oxygen/utterance', 10),
+        (SceneGraph, 'oxygen/scene_graph', LATCHED),
+        (DiagnosticArray, '/diagnostics', 10),
+    ):
         rig.listen(kind, topic, qos)
     try:
         rig.wait_for(lambda: bool(rig.received['oxygen/action_chunk']), 'a first chunk')
@@ -62,8 +71,11 @@ def test_trajectories_come_at_50_hz_once_enabled_and_not_before(running):
     assert enable(running, False).success
     # The offset of the two clocks is off in some stamps, where the node was interrupted between
     # reading the one and the other.
-    shifts_ns = [stamp_ns(target) - target.tick * 20_000_000 for target in targets
-                 if first.tick <= target.tick <= last.tick]
+    shifts_ns = [
+        stamp_ns(target) - target.tick * 20_000_000
+        for target in targets
+        if first.tick <= target.tick <= last.tick
+    ]
     assert np.percentile(np.abs(np.array(shifts_ns) - np.median(shifts_ns)), 80) < 2_000_000
     # A busy machine skips deadlines; it never catches up in a burst.
     assert 50 < last.tick - first.tick < 400
@@ -80,12 +92,15 @@ def test_a_target_names_the_chunks_and_observations_that_it_comes_from(running):
     running.wait_for(lambda: bool(targets) and not targets[-1].held, 'a fresh target')
     target = targets[-1]
     received = running.received['oxygen/action_chunk']
-    running.wait_for(lambda: any(chunk.chunk_id > target.chunk_ids[0] for chunk in received),
-                     'the chunks behind it')
+    running.wait_for(
+        lambda: any(chunk.chunk_id > target.chunk_ids[0] for chunk in received),
+        'the chunks behind it',
+    )
     chunks = {chunk.chunk_id: chunk for chunk in received}
     assert sum(target.weights) == pytest.approx(1.0)
     assert [chunks[chunk_id].provenance.observation_id for chunk_id in target.chunk_ids] == list(
-        target.observation_ids)
+        target.observation_ids
+    )
     provenance = chunks[target.chunk_ids[0]].provenance
     assert provenance.cameras == list(CAMERAS)
     assert len(provenance.model_checksum) == 64
@@ -121,8 +136,11 @@ def test_a_dialogue_cancelled_half_way_returns_what_was_said(running):
 
 def test_a_goal_that_cannot_be_served_aborts_with_the_reason(running):
     for prompt, max_tokens, temperature, named in (
-            ('', 8, 0.0, 'prompt'), ('x' * 3000, 8, 0.0, 'prompt'),
-            ('hello', 8, -1.0, 'temperature'), ('hello', 100_000, 0.0, 'tokens')):
+        ('', 8, 0.0, 'prompt'),
+        ('x' * 3000, 8, 0.0, 'prompt'),
+        ('hello', 8, -1.0, 'temperature'),
+        ('hello', 100_000, 0.0, 'tokens'),
+    ):
         talk = running.ask(prompt, max_tokens, temperature)
         result = running.wait_for_result(talk)
         assert talk.status == GoalStatus.STATUS_ABORTED
@@ -132,10 +150,14 @@ def test_a_goal_that_cannot_be_served_aborts_with_the_reason(running):
 
 
 def test_every_service_answers(running):
-    assert running.call(SetInstruction, 'oxygen/set_instruction',
-                        SetInstruction.Request(instruction='pick up the cup')).success
-    refused = running.call(SetInstruction, 'oxygen/set_instruction',
-                           SetInstruction.Request(instruction='x' * 3000))
+    assert running.call(
+        SetInstruction,
+        'oxygen/set_instruction',
+        SetInstruction.Request(instruction='pick up the cup'),
+    ).success
+    refused = running.call(
+        SetInstruction, 'oxygen/set_instruction', SetInstruction.Request(instruction='x' * 3000)
+    )
     assert not refused.success and 'instruction' in refused.message
     update = running.call(UpdateSceneGraph, 'oxygen/update_scene_graph')
     assert update.success and update.graph.provenance.observation_id > 0
@@ -165,10 +187,20 @@ def test_latency_is_reported_ten_times_a_second_in_plain_numbers(running):
     before = len(reports)
     running.wait_for(lambda: len(reports) >= before + 20, '20 reports')
     assert 1.5 < (stamp_ns(reports[before + 19]) - stamp_ns(reports[before])) * 1e-9 < 8.0
-    names = ('jitter_sd_ms', 'vision_ms', 'prefill_ms', 'action_pass_ms', 'decode_step_ms',
-             'ttft_ms', 'observation_age_p50_ms', 'camera_age_max_ms', 'action_wait_p99_ms')
-    running.wait_for(lambda: all(getattr(reports[-1], name) > 0.0 for name in names),
-                     f'a report of {names}')
+    names = (
+        'jitter_sd_ms',
+        'vision_ms',
+        'prefill_ms',
+        'action_pass_ms',
+        'decode_step_ms',
+        'ttft_ms',
+        'observation_age_p50_ms',
+        'camera_age_max_ms',
+        'action_wait_p99_ms',
+    )
+    running.wait_for(
+        lambda: all(getattr(reports[-1], name) > 0.0 for name in names), f'a report of {names}'
+    )
     report = reports[-1]
     fields = [name for name in report.get_fields_and_field_types() if name != 'header']
     assert all(isinstance(getattr(report, name), float) for name in fields)
@@ -181,17 +213,25 @@ def test_diagnostics_have_stable_names_and_say_what_is_wrong(running):
     names = [[status.name for status in array.status] for array in arrays]
     assert all(some == names[0] for some in names)
     assert names[0] == [
-        'oxygen: actuation', 'oxygen: camera camera_0', 'oxygen: camera camera_1',
-        'oxygen: joint states', 'oxygen: engine', 'oxygen: memory', 'oxygen: dialogue',
-        'oxygen: model']
+        'oxygen: actuation',
+        'oxygen: camera camera_0',
+        'oxygen: camera camera_1',
+        'oxygen: joint states',
+        'oxygen: engine',
+        'oxygen: memory',
+        'oxygen: dialogue',
+        'oxygen: model',
+    ]
     running.robot.paused.add('camera_1')
 
     def levels():
         return [status.level for status in arrays[-1].status if ': camera ' in status.name]
 
     try:
-        running.wait_for(lambda: levels() == [DiagnosticStatus.OK, DiagnosticStatus.ERROR],
-                         'the level of the camera that is paused, and of that alone')
+        running.wait_for(
+            lambda: levels() == [DiagnosticStatus.OK, DiagnosticStatus.ERROR],
+            'the level of the camera that is paused, and of that alone',
+        )
     finally:
         running.robot.paused.clear()
     assert all(status.hardware_id == 'tiny' for status in arrays[-1].status)

@@ -1,4 +1,5 @@
 """Faults of model and engine: a hold within its bound, a finding, and recovery by itself."""
+
 from __future__ import annotations
 
 import ctypes
@@ -49,9 +50,13 @@ class Fault:
 @pytest.fixture(scope='module')
 def rig():
     """Return a rig whose engine counts as stuck after 1 s."""
-    with armed_rig(engine__stuck_after_s=1.0, diagnostics__rate_hz=5.0,
-                   # Room for a dialogue that outlasts any pause of the machine.
-                   engine__max_text_tokens=4000, kv__num_text_blocks=600) as rig:
+    with armed_rig(
+        engine__stuck_after_s=1.0,
+        diagnostics__rate_hz=5.0,
+        # Room for a dialogue that outlasts any pause of the machine.
+        engine__max_text_tokens=4000,
+        kv__num_text_blocks=600,
+    ) as rig:
         yield rig
 
 
@@ -76,22 +81,29 @@ def fail(true, *args):
 
 def assert_no_fresh_target_after(rig, start, began_ns, bound_ns):
     """Fail unless all targets after a bound were holds of one pose, the last one sent included."""
-    rig.wait_for(lambda: deadline_ns(rig.targets[-1]) > began_ns + bound_ns + 100 * MS,
-                 'targets after the bound')
+    rig.wait_for(
+        lambda: deadline_ns(rig.targets[-1]) > began_ns + bound_ns + 100 * MS,
+        'targets after the bound',
+    )
     late = [target for target in rig.targets[start:] if deadline_ns(target) > began_ns + bound_ns]
     assert late and all(target.held for target in late), [
-        (target.tick, target.hold_reason, deadline_ns(target) - began_ns) for target in late]
+        (target.tick, target.hold_reason, deadline_ns(target) - began_ns) for target in late
+    ]
     held = list(late[0].positions)
     assert all(list(target.positions) == held for target in late)
     assert np.isfinite(held).all()
     rig.wait_for(lambda: list(rig.sent[-1].points[0].positions) == held, 'the held pose')
 
 
-@pytest.mark.parametrize(('reason', 'how'), [
-    ('refused_nonfinite', lambda true, action: np.full_like(true(action), np.nan)),
-    ('refused_length', lambda true, action: true(action)[:, :-1]),
-    ('refused_length', lambda true, action: true(action)[:0]),
-], ids=['NaN', 'a joint too few', 'no steps'])
+@pytest.mark.parametrize(
+    ('reason', 'how'),
+    [
+        ('refused_nonfinite', lambda true, action: np.full_like(true(action), np.nan)),
+        ('refused_length', lambda true, action: true(action)[:, :-1]),
+        ('refused_length', lambda true, action: true(action)[:0]),
+    ],
+    ids=['NaN', 'a joint too few', 'no steps'],
+)
 def test_an_action_that_cannot_be_played_is_a_hold_from_the_next_tick_on(rig, spoil, reason, how):
     start = len(rig.targets)
     fault = spoil('finish_action', how)
@@ -99,12 +111,15 @@ def test_an_action_that_cannot_be_played_is_a_hold_from_the_next_tick_on(rig, sp
     # The tick after the chunk was handed over; until then, on a busy machine, the former one is
     # played, but not for longer than its observation allows.
     assert_no_fresh_target_after(rig, start, fault.began_ns, MAX_AGE_NS + PERIOD_NS)
-    rig.wait_for_status('actuation', lambda status: status.level == ERROR
-                        and 'the chunk or the target' in status.message)
+    rig.wait_for_status(
+        'actuation',
+        lambda status: status.level == ERROR and 'the chunk or the target' in status.message,
+    )
     fault.end()
     rig.wait_for_fresh()
-    rig.wait_for_status('actuation', lambda status: (
-        'the chunk or the target' not in status.message))
+    rig.wait_for_status(
+        'actuation', lambda status: 'the chunk or the target' not in status.message
+    )
     assert all(np.isfinite(message.points[0].positions).all() for message in rig.sent)
     assert not rig.node.faults.counts and not rig.node.runtime.faults
 
@@ -122,8 +137,9 @@ def test_a_fault_of_the_engine_ends_live_requests_with_an_error_and_the_engine_g
     result = rig.wait_for_result(talk)
     assert talk.status == GoalStatus.STATUS_ABORTED and result.finish_reason == 'error'
     assert rig.node.runtime.engine_thread.num_faults == num_before + 1
-    rig.wait_for_status('engine', lambda status: status.level == WARN
-                        and 'broken on purpose' in status.message)
+    rig.wait_for_status(
+        'engine', lambda status: status.level == WARN and 'broken on purpose' in status.message
+    )
     rig.wait_for_fresh()
     assert rig.wait_for_result(rig.ask(max_tokens=4)).finish_reason in ('stop', 'length')
 
@@ -139,8 +155,9 @@ def test_an_engine_that_keeps_failing_holds_answers_and_recovers_when_the_cause_
     assert talk.status == GoalStatus.STATUS_ABORTED and 'failed' in result.message
     update = rig.call(UpdateSceneGraph, 'oxygen/update_scene_graph')
     assert not update.success and 'failed' in update.message
-    rig.wait_for_status('engine', lambda status: status.level == ERROR
-                        and 'broken on purpose' in status.message)
+    rig.wait_for_status(
+        'engine', lambda status: status.level == ERROR and 'broken on purpose' in status.message
+    )
     num_faults = thread.num_faults
     rig.wait_for(lambda: thread.num_faults > num_faults, 'another attempt')
     assert_no_fresh_target_after(rig, start, fault.began_ns, MAX_AGE_NS + PERIOD_NS)
@@ -161,12 +178,15 @@ def test_a_stuck_engine_ends_in_a_hold_and_goes_on_when_it_can(rig, spoil):
 
     fault = spoil('encode_image', get_stuck)
     rig.wait_for_hold('stale_observation', 'chunk_exhausted')
-    rig.wait_for_status('engine', lambda status: status.level == ERROR
-                        and 'no sign of life' in status.message)
+    rig.wait_for_status(
+        'engine', lambda status: status.level == ERROR and 'no sign of life' in status.message
+    )
     rig.wait_for_fresh()
-    inside = [target for target in rig.targets[start:]
-              if MAX_AGE_NS + PERIOD_NS < deadline_ns(target) - fault.began_ns
-              < STUCK_S * 1e9]
+    inside = [
+        target
+        for target in rig.targets[start:]
+        if MAX_AGE_NS + PERIOD_NS < deadline_ns(target) - fault.began_ns < STUCK_S * 1e9
+    ]
     assert len(inside) > 30 and all(target.held for target in inside)
     rig.wait_for_status('engine', lambda status: status.level < ERROR)
     assert rig.wait_for_result(rig.ask(max_tokens=4)).finish_reason in ('stop', 'length')
@@ -201,8 +221,9 @@ def test_ticks_missed_by_a_hogged_interpreter_are_counted_and_named(rig, spoil):
 
     fault = spoil('finish_action', hog)
     rig.wait_for(lambda: thread.num_overruns >= num_before + 6, 'missed ticks')
-    rig.wait_for_status('actuation', lambda status: status.level >= WARN
-                        and 'ticks missed' in status.message)
+    rig.wait_for_status(
+        'actuation', lambda status: status.level >= WARN and 'ticks missed' in status.message
+    )
     fault.end()
     rig.wait_for_status('actuation', lambda status: 'ticks missed' not in status.message)
     rig.wait_for_fresh()

@@ -1,4 +1,5 @@
 """Lost sensors: each ends in a hold within its bound that says why, and in recovery by itself."""
+
 from __future__ import annotations
 
 import signal
@@ -21,12 +22,16 @@ from rosgraph_msgs.msg import Clock as ClockMessage
 from sensor_msgs.msg import JointState
 
 SECOND = 1_000_000_000
-LIMITS = {'sensors__camera_max_age_s': [0.5], 'sensors__frozen_after_s': 1.0,
-          'max_observation_age_ms': 400.0,
-          # A pause of the machine is not to look like a loss of the joint states too.
-          'sensors__state_max_age_s': 20.0}
+LIMITS = {
+    'sensors__camera_max_age_s': [0.5],
+    'sensors__frozen_after_s': 1.0,
+    'max_observation_age_ms': 400.0,
+    # A pause of the machine is not to look like a loss of the joint states too.
+    'sensors__state_max_age_s': 20.0,
+}
 JOINTS_SOON = pytest.mark.parametrize(
-    'rig', [{'sensors__state_max_age_s': 0.5}], indirect=True, ids=['joints'])
+    'rig', [{'sensors__state_max_age_s': 0.5}], indirect=True, ids=['joints']
+)
 NO_VIEW = ('stale_observation', 'chunk_exhausted')
 
 
@@ -85,8 +90,13 @@ def test_a_camera_too_far_behind_the_others_ends_in_a_hold_names_it_and_recovers
     with armed_rig(sensors__max_skew_s=0.15, **LIMITS) as rig:
         rig.robot.lag_ns[CAMERAS[1]] = 300_000_000
         rig.wait_for_hold(*NO_VIEW)
-        rig.wait_for_status('engine', lambda status: (
-            f'{CAMERAS[1]} is 0.3' in status.message and f'behind {CAMERAS[0]}' in status.message))
+        rig.wait_for_status(
+            'engine',
+            lambda status: (
+                f'{CAMERAS[1]} is 0.3' in status.message
+                and f'behind {CAMERAS[0]}' in status.message
+            ),
+        )
         rig.robot.lag_ns.clear()
         rig.wait_for_fresh()
 
@@ -94,9 +104,17 @@ def test_a_camera_too_far_behind_the_others_ends_in_a_hold_names_it_and_recovers
 def test_a_stopped_camera_process_ends_in_a_hold_and_recovers_when_it_goes_on():
     cameras = ['left', 'right']
     source = NodeProcess(
-        '-m', 'oxygen_ros.nodes.sources.camera_source', '--ros-args', '-r',
-        'joint_states:=unused', cameras=f'[{",".join(cameras)}]', width='64', height='48',
-        joints=None, autostart=None)
+        '-m',
+        'oxygen_ros.nodes.sources.camera_source',
+        '--ros-args',
+        '-r',
+        'joint_states:=unused',
+        cameras=f'[{",".join(cameras)}]',
+        width='64',
+        height='48',
+        joints=None,
+        autostart=None,
+    )
     try:
         with armed_rig(cameras=cameras, **LIMITS) as rig:
             source.signal(signal.SIGSTOP)
@@ -145,16 +163,21 @@ def simulation():
 def test_a_jump_of_the_clock_either_way_ends_in_a_hold_and_in_recovery(simulation):
     with armed_rig(use_sim_time=True, **LIMITS) as rig:
         rig.robot.set_parameters([Parameter('use_sim_time', value=True)])
-        rig.wait_for(lambda: rig.robot.newest_ns['joint_states'] < 1e6 * SECOND,
-                     'a robot on simulated time')
+        rig.wait_for(
+            lambda: rig.robot.newest_ns['joint_states'] < 1e6 * SECOND, 'a robot on simulated time'
+        )
         for jump_s in (-500, 300):
             rig.wait_for_fresh()
             epoch, before = rig.node.runtime.buffer.epoch, len(rig.targets)
             simulation.offset_ns += jump_s * SECOND
             rig.wait_for(lambda epoch=epoch: rig.node.runtime.buffer.epoch > epoch, 'a reset')
-            rig.wait_for(lambda before=before: any(
-                target.hold_reason in ('no_chunk', 'no_state') for target in rig.targets[before:]),
-                'a hold')
+            rig.wait_for(
+                lambda before=before: any(
+                    target.hold_reason in ('no_chunk', 'no_state')
+                    for target in rig.targets[before:]
+                ),
+                'a hold',
+            )
         rig.wait_for_fresh()
         assert not rig.node.faults.counts
 
@@ -164,8 +187,10 @@ def test_another_size_is_named_what_was_computed_is_dropped_and_targets_go_on(ri
     reset = engine.reset_observations
     monkeypatch.setattr(engine, 'reset_observations', lambda: (resets.append(1), reset())[1])
     rig.robot.size = (48, 64)
-    rig.wait_for_status(f'camera {CAMERAS[0]}', lambda status: (
-        'size changed from 64x48 to 48x64, turned' in status.message))
+    rig.wait_for_status(
+        f'camera {CAMERAS[0]}',
+        lambda status: 'size changed from 64x48 to 48x64, turned' in status.message,
+    )
     assert resets
     rig.wait_for_fresh()
 
@@ -183,8 +208,11 @@ def test_what_is_measured_before_an_activation_is_known_after_it(rig):
 def test_a_thousand_joint_states_a_second_starve_nobody(rig):
     rig.robot.paused.add('joint_states')
     publisher = rig.foreign(JointState, 'joint_states', QoSProfile(depth=1))
-    message = JointState(name=list(reversed(JOINTS)), position=[0.1] * len(JOINTS),
-                         velocity=[float('nan')] * len(JOINTS))
+    message = JointState(
+        name=list(reversed(JOINTS)),
+        position=[0.1] * len(JOINTS),
+        velocity=[float('nan')] * len(JOINTS),
+    )
     stop = threading.Event()
 
     def flood():
@@ -203,10 +231,14 @@ def test_a_thousand_joint_states_a_second_starve_nobody(rig):
         images = rig.node.runtime.sensors.num_frames
         received, seen, before = counts.received, dict(images), len(rig.targets)
         rig.wait_for(lambda: counts.received >= received + 1000, 'a thousand states')
-        rig.wait_for(lambda: all(images[camera] > seen[camera] + 5 for camera in CAMERAS),
-                     'images beside them')
-        rig.wait_for(lambda: any(not target.held for target in rig.targets[before + 20:]),
-                     'targets beside them')
+        rig.wait_for(
+            lambda: all(images[camera] > seen[camera] + 5 for camera in CAMERAS),
+            'images beside them',
+        )
+        rig.wait_for(
+            lambda: any(not target.held for target in rig.targets[before + 20 :]),
+            'targets beside them',
+        )
     finally:
         stop.set()
         thread.join()

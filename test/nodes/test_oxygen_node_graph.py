@@ -1,4 +1,5 @@
 """What stands at the other ends of the node's topics is named when it cannot work."""
+
 from __future__ import annotations
 
 import pytest
@@ -38,15 +39,20 @@ def status(rig, name, *expected):
     def newest():
         return next(status for status in arrays[-1].status if status.name == f'oxygen: {name}')
 
-    rig.wait_for(lambda: len(arrays) >= before + 2 and all(
-        words in newest().message for words in expected), f'{name}: {expected}')
+    rig.wait_for(
+        lambda: len(arrays) >= before + 2 and all(words in newest().message for words in expected),
+        f'{name}: {expected}',
+    )
     return newest()
 
 
 def test_a_publisher_of_another_type_is_named(rig):
     rig.foreign(String, f'{CAMERAS[0]}/image_raw', 1)
-    found = status(rig, f'camera {CAMERAS[0]}',
-                   'expected sensor_msgs/msg/Image, got std_msgs/msg/String from /foreigner')
+    found = status(
+        rig,
+        f'camera {CAMERAS[0]}',
+        'expected sensor_msgs/msg/Image, got std_msgs/msg/String from /foreigner',
+    )
     assert found.level == DiagnosticStatus.ERROR
 
 
@@ -63,8 +69,7 @@ def test_a_camera_that_nobody_publishes_is_named():
     rig.executor.add_node(node)
     try:
         node.trigger_configure()
-        found = status(rig, f'camera {CAMERAS[1]}',
-                       f'nobody publishes /{CAMERAS[1]}/image_raw or')
+        found = status(rig, f'camera {CAMERAS[1]}', f'nobody publishes /{CAMERAS[1]}/image_raw or')
         assert found.level == DiagnosticStatus.ERROR
     finally:
         node.trigger_shutdown()

@@ -1,4 +1,5 @@
 """The node's lifecycle in this process: every transition, again and again, two nodes at once."""
+
 from __future__ import annotations
 
 import gc
@@ -50,8 +51,13 @@ def make_node(rig):
 
 
 def entity_counts(node):
-    return (len(list(node.publishers)), len(list(node.subscriptions)), len(list(node.timers)),
-            len(list(node.services)), len(list(node.guards)))
+    return (
+        len(list(node.publishers)),
+        len(list(node.subscriptions)),
+        len(list(node.timers)),
+        len(list(node.services)),
+        len(list(node.guards)),
+    )
 
 
 @pytest.mark.slow
@@ -64,17 +70,25 @@ def test_a_node_goes_through_its_life_several_times_and_leaves_nothing_behind(ri
         runtime = weakref.ref(node.runtime)
         assert node.trigger_activate() == SUCCESS
         count = len(rig.received['oxygen/target'])
-        rig.wait_for(lambda count=count: len(rig.received['oxygen/target']) > count + 5
-                     and not rig.received['oxygen/target'][-1].held, 'fresh targets')
+        rig.wait_for(
+            lambda count=count: (
+                len(rig.received['oxygen/target']) > count + 5
+                and not rig.received['oxygen/target'][-1].held
+            ),
+            'fresh targets',
+        )
         assert node.trigger_deactivate() == SUCCESS
         assert node.trigger_cleanup() == SUCCESS
         assert node.runtime is None
         assert entity_counts(node) == before
-        rig.wait_for(lambda runtime=runtime: gc.collect() >= 0 and runtime() is None,
-                     'the end of the runtime')
+        rig.wait_for(
+            lambda runtime=runtime: gc.collect() >= 0 and runtime() is None,
+            'the end of the runtime',
+        )
     assert not node.faults.counts
-    held = [target for target in rig.received['oxygen/target']
-            if target.hold_reason == 'deactivated']
+    held = [
+        target for target in rig.received['oxygen/target'] if target.hold_reason == 'deactivated'
+    ]
     assert len(held) >= 3
 
 
@@ -87,8 +101,14 @@ def test_ticks_chunks_and_observations_count_from_each_activation(rig, make_node
     for _ in range(2):
         targets.clear()
         node.trigger_activate()
-        rig.wait_for(lambda: bool(targets) and targets[-1].tick > 80
-                     and max(targets[-1].chunk_ids, default=0) > 40, 'fresh targets')
+        rig.wait_for(
+            lambda: (
+                bool(targets)
+                and targets[-1].tick > 80
+                and max(targets[-1].chunk_ids, default=0) > 40
+            ),
+            'fresh targets',
+        )
         node.trigger_deactivate()
         # Well below what the time before it came to; a busy machine loses the first ones.
         assert targets[0].tick < 40
@@ -98,11 +118,16 @@ def test_ticks_chunks_and_observations_count_from_each_activation(rig, make_node
 
 def test_a_node_that_is_not_active_answers_every_call_with_the_reason(rig, make_node):
     make_node()
-    for kind, name in ((SetBool, 'enable'), (Trigger, 'stop'), (Trigger, 'hold'),
-                       (Trigger, 'takeover'), (SetInstruction, 'set_instruction'),
-                       (GetMemoryReport, 'get_memory_report'),
-                       (GetSceneGraph, 'get_scene_graph'),
-                       (UpdateSceneGraph, 'update_scene_graph')):
+    for kind, name in (
+        (SetBool, 'enable'),
+        (Trigger, 'stop'),
+        (Trigger, 'hold'),
+        (Trigger, 'takeover'),
+        (SetInstruction, 'set_instruction'),
+        (GetMemoryReport, 'get_memory_report'),
+        (GetSceneGraph, 'get_scene_graph'),
+        (UpdateSceneGraph, 'update_scene_graph'),
+    ):
         response = rig.call(kind, f'oxygen/{name}')
         assert not response.success and response.message.startswith('expected'), name
     talk = rig.ask()
@@ -113,8 +138,9 @@ def test_a_node_that_is_not_active_answers_every_call_with_the_reason(rig, make_
 
 def test_deactivation_aborts_goals_and_answers_waiting_services(rig, make_node):
     # Room for a dialogue that outlasts any pause of the machine.
-    node = make_node(dialogue__max_concurrent=1, engine__max_text_tokens=4000,
-                     kv__num_text_blocks=600)
+    node = make_node(
+        dialogue__max_concurrent=1, engine__max_text_tokens=4000, kv__num_text_blocks=600
+    )
     node.trigger_configure()
     node.trigger_activate()
     rig.wait_for(lambda: node.runtime.engine.counters.action_passes > 0, 'a first chunk')
@@ -146,9 +172,13 @@ def test_two_nodes_live_in_one_process(rig, make_node):
     for node in nodes:
         assert node.trigger_configure() == SUCCESS
         assert node.trigger_activate() == SUCCESS
-    rig.wait_for(lambda: all(
-        bool(rig.received[f'{name}/target']) and not rig.received[f'{name}/target'][-1].held
-        for name in ('one', 'two')), 'fresh targets of both')
+    rig.wait_for(
+        lambda: all(
+            bool(rig.received[f'{name}/target']) and not rig.received[f'{name}/target'][-1].held
+            for name in ('one', 'two')
+        ),
+        'fresh targets of both',
+    )
 
 
 def test_a_configuration_that_cannot_be_met_leaves_the_node_unconfigured(rig, make_node):
@@ -165,15 +195,21 @@ def test_a_configuration_that_cannot_be_met_leaves_the_node_unconfigured(rig, ma
 def test_live_parameters_are_applied_as_a_whole_or_refused(rig, make_node):
     node = make_node()
     node.trigger_configure()
-    refused = node.set_parameters_atomically([
-        Parameter('max_observation_age_ms', value=200.0),
-        Parameter('limits.max_velocity', value=[1.0, 2.0])])
+    refused = node.set_parameters_atomically(
+        [
+            Parameter('max_observation_age_ms', value=200.0),
+            Parameter('limits.max_velocity', value=[1.0, 2.0]),
+        ]
+    )
     assert not refused.successful and 'limits.max_velocity' in refused.reason
     assert node.runtime.tick.config.max_observation_age_ns == 400_000_000
     assert node.get_parameter('max_observation_age_ms').value == 400.0
-    accepted = node.set_parameters_atomically([
-        Parameter('max_observation_age_ms', value=200.0),
-        Parameter('limits.max_velocity', value=[1.0, 2.0, 3.0])])
+    accepted = node.set_parameters_atomically(
+        [
+            Parameter('max_observation_age_ms', value=200.0),
+            Parameter('limits.max_velocity', value=[1.0, 2.0, 3.0]),
+        ]
+    )
     assert accepted.successful, accepted.reason
     assert node.runtime.tick.config.max_observation_age_ns == 200_000_000
     fixed = node.set_parameters([Parameter('kv.block_size', value=32)])
@@ -201,8 +237,13 @@ def test_a_jump_of_simulated_time_drops_what_came_before_and_the_node_goes_on(ri
     node.trigger_activate()
 
     def set_time(seconds):
-        rig.wait_for(lambda: (clock.publish(ClockMessage(clock=Time(sec=seconds)))
-                              or node.get_clock().now().nanoseconds == seconds * 10**9), 'a time')
+        rig.wait_for(
+            lambda: (
+                clock.publish(ClockMessage(clock=Time(sec=seconds)))
+                or node.get_clock().now().nanoseconds == seconds * 10**9
+            ),
+            'a time',
+        )
 
     set_time(100)
     rig.spin_for(0.1)

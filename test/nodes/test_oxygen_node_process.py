@@ -1,4 +1,5 @@
 """How the node's process ends: by signals, by wrong parameters, by a model that cannot be had."""
+
 from __future__ import annotations
 
 import signal
@@ -17,11 +18,16 @@ from trajectory_msgs.msg import JointTrajectory
 from oxygen_ros.msg import Target
 
 
-@pytest.mark.parametrize('signals', [
-    (signal.SIGTERM,), (signal.SIGINT, signal.SIGINT),
-    pytest.param((signal.SIGINT,), marks=pytest.mark.slow),
-    pytest.param((signal.SIGINT, signal.SIGTERM), marks=pytest.mark.slow),
-], ids=lambda signals: ' '.join(map(str, signals)))
+@pytest.mark.parametrize(
+    'signals',
+    [
+        (signal.SIGTERM,),
+        (signal.SIGINT, signal.SIGINT),
+        pytest.param((signal.SIGINT,), marks=pytest.mark.slow),
+        pytest.param((signal.SIGINT, signal.SIGTERM), marks=pytest.mark.slow),
+    ],
+    ids=lambda signals: ' '.join(map(str, signals)),
+)
 def test_a_signal_while_decoding_ends_the_process_in_a_hold(signals):
     # Room for a dialogue that outlasts any pause of the machine.
     rig, node = Rig(), NodeProcess(engine__max_text_tokens='4000', kv__num_text_blocks='600')
@@ -31,23 +37,29 @@ def test_a_signal_while_decoding_ends_the_process_in_a_hold(signals):
         targets = rig.received['oxygen/target']
         rig.wait_for(lambda: bool(targets), 'a target')
         assert rig.call(SetBool, 'oxygen/enable', SetBool.Request(data=True)).success
-        rig.wait_for(lambda: bool(rig.received['oxygen/joint_trajectory'])
-                     and not targets[-1].held, 'a fresh trajectory')
+        rig.wait_for(
+            lambda: bool(rig.received['oxygen/joint_trajectory']) and not targets[-1].held,
+            'a fresh trajectory',
+        )
         talk = rig.ask(max_tokens=3500)
         rig.wait_for(lambda: bool(talk.feedback), 'feedback')
         start_s = time.monotonic()
         node.signal(*signals)
         rig.wait_for(lambda: not node.is_running, 'the end')
         assert time.monotonic() - start_s < 10.0  # 2 s, on a busy machine several times that
-        rig.wait_for(lambda: talk.result is not None
-                     and targets[-1].hold_reason == 'shutdown', 'its last words')
+        rig.wait_for(
+            lambda: talk.result is not None and targets[-1].hold_reason == 'shutdown',
+            'its last words',
+        )
         status, output = node.wait()
         assert status == 0, output
         assert 'Traceback' not in output and 'ERROR' not in output, output
         assert targets[-1].held
         trajectories = rig.received['oxygen/joint_trajectory']
-        rig.wait_for(lambda: trajectories[-1].points[0].positions == targets[-1].positions,
-                     'the last command')
+        rig.wait_for(
+            lambda: trajectories[-1].points[0].positions == targets[-1].positions,
+            'the last command',
+        )
         assert talk.status == GoalStatus.STATUS_ABORTED
         assert talk.result.finish_reason == 'error' and talk.result.text
     finally:
@@ -64,8 +76,9 @@ def test_a_signal_after_the_shutdown_transition_ends_the_process_all_the_same():
         shutdown = Transition(id=Transition.TRANSITION_ACTIVE_SHUTDOWN)
         request = ChangeState.Request(transition=shutdown)
         assert rig.call(ChangeState, 'oxygen/change_state', request).success
-        rig.wait_for(lambda: rig.received['oxygen/target'][-1].hold_reason == 'shutdown',
-                     'the last target')
+        rig.wait_for(
+            lambda: rig.received['oxygen/target'][-1].hold_reason == 'shutdown', 'the last target'
+        )
         assert rig.call(GetState, 'oxygen/get_state').current_state.label == 'finalized'
         node.signal(signal.SIGTERM)
         status, output = node.wait()
@@ -75,10 +88,16 @@ def test_a_signal_after_the_shutdown_transition_ends_the_process_all_the_same():
     assert status == 0 and 'Traceback' not in output and 'ERROR' not in output, output
 
 
-@pytest.mark.parametrize(('parameters', 'named'), [
-    ({'modle__name': 'tiny'}, 'modle.name: expected the name of a parameter'),  # when it is made
-    ({'memory__max_new_objects': '60'}, 'scene graph'),  # when it is configured
-])
+@pytest.mark.parametrize(
+    ('parameters', 'named'),
+    [
+        (
+            {'modle__name': 'tiny'},
+            'modle.name: expected the name of a parameter',
+        ),  # when it is made
+        ({'memory__max_new_objects': '60'}, 'scene graph'),  # when it is configured
+    ],
+)
 def test_a_wrong_parameter_ends_the_process_with_one_line(parameters, named):
     node = NodeProcess(**parameters)
     try:

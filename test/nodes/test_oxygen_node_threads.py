@@ -1,4 +1,5 @@
 """Who computes: one thread owns the model, after its warm-up; logging is left alone."""
+
 from __future__ import annotations
 
 import json
@@ -15,8 +16,17 @@ from armed_rig import armed_rig
 from oxygen_ros.srv import UpdateSceneGraph
 
 ROOT = Path(__file__).resolve().parents[2]
-METHODS = ('encode_image', 'embed_tokens', 'run_layer', 'keys_values', 'run_text_layer', 'logits',
-           'begin_action', 'denoise_step', 'finish_action')
+METHODS = (
+    'encode_image',
+    'embed_tokens',
+    'run_layer',
+    'keys_values',
+    'run_text_layer',
+    'logits',
+    'begin_action',
+    'denoise_step',
+    'finish_action',
+)
 
 
 def test_every_call_of_the_model_comes_from_one_thread_and_none_within_another(monkeypatch):
@@ -34,6 +44,7 @@ def test_every_call_of_the_model_comes_from_one_thread_and_none_within_another(m
                     return true(*args, **kwargs)
                 finally:
                     inside.pop()
+
             return call
 
         methods = [name for name in METHODS if hasattr(model, name)]
@@ -43,8 +54,10 @@ def test_every_call_of_the_model_comes_from_one_thread_and_none_within_another(m
         assert rig.call(UpdateSceneGraph, 'oxygen/update_scene_graph').success
         for talk in talks:
             rig.wait_for_result(talk)
-        rig.wait_for(lambda: {'encode_image', 'run_text_layer', 'denoise_step'} <= set(calls),
-                     'all kinds of work')
+        rig.wait_for(
+            lambda: {'encode_image', 'run_text_layer', 'denoise_step'} <= set(calls),
+            'all kinds of work',
+        )
         assert set().union(*calls.values()) == {'oxygen_engine'}, calls
         assert not nested
 
@@ -71,7 +84,13 @@ create_model('tiny')
 after = logging.getLogger().level, len(logging.getLogger().handlers), logging.root.manager.disable
 print(json.dumps([before, after, 'cv_bridge' in sys.modules]))
 """
-    output = subprocess.run([sys.executable, '-c', code], cwd=ROOT, capture_output=True, text=True,
-                            timeout=120.0, check=True).stdout
+    output = subprocess.run(
+        [sys.executable, '-c', code],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120.0,
+        check=True,
+    ).stdout
     before, after, has_cv_bridge = json.loads(output.splitlines()[-1])
     assert before == after and not has_cv_bridge

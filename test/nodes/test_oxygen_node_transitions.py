@@ -1,4 +1,5 @@
 """Transitions of the node: those that are not possible, errors, the end, and many in a row."""
+
 from __future__ import annotations
 
 import gc
@@ -28,12 +29,18 @@ THREADS = ('oxygen_engine', 'oxygen_tick', 'oxygen_ingest')
 
 POSSIBLE = {
     State.PRIMARY_STATE_UNCONFIGURED: {
-        Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_UNCONFIGURED_SHUTDOWN},
+        Transition.TRANSITION_CONFIGURE,
+        Transition.TRANSITION_UNCONFIGURED_SHUTDOWN,
+    },
     State.PRIMARY_STATE_INACTIVE: {
-        Transition.TRANSITION_CLEANUP, Transition.TRANSITION_ACTIVATE,
-        Transition.TRANSITION_INACTIVE_SHUTDOWN},
+        Transition.TRANSITION_CLEANUP,
+        Transition.TRANSITION_ACTIVATE,
+        Transition.TRANSITION_INACTIVE_SHUTDOWN,
+    },
     State.PRIMARY_STATE_ACTIVE: {
-        Transition.TRANSITION_DEACTIVATE, Transition.TRANSITION_ACTIVE_SHUTDOWN},
+        Transition.TRANSITION_DEACTIVATE,
+        Transition.TRANSITION_ACTIVE_SHUTDOWN,
+    },
     State.PRIMARY_STATE_FINALIZED: set(),
 }
 # All that the interface knows, the internal ones that end a transition, and numbers it has not.
@@ -104,8 +111,9 @@ def test_a_destroyed_node_is_gone_for_others_while_its_object_is_still_there(kin
     node = kind('gone', context=context, parameter_overrides=overrides())
 
     def is_there():
-        return any(name.startswith('/gone')
-                   for name, _ in rig.client.get_service_names_and_types())
+        return any(
+            name.startswith('/gone') for name, _ in rig.client.get_service_names_and_types()
+        )
 
     try:
         assert node.trigger_configure() == SUCCESS
@@ -139,7 +147,8 @@ def fail(*args, **kwargs):
 
 
 def test_an_error_while_activating_stops_what_had_started_and_the_node_can_begin_again(
-        rig, monkeypatch):
+    rig, monkeypatch
+):
     rig.node.trigger_configure()
     with monkeypatch.context() as patch:
         patch.setattr(rig.node._scene, 'start', fail)  # engine and tick run by then
@@ -149,7 +158,8 @@ def test_an_error_while_activating_stops_what_had_started_and_the_node_can_begin
 
 @pytest.mark.parametrize('broken', ['an exception', 'an engine that does not stop'])
 def test_an_error_while_deactivating_ends_in_a_hold_and_the_node_can_begin_again(
-        rig, monkeypatch, broken):
+    rig, monkeypatch, broken
+):
     rig.listen(Target, 'oxygen/target')
     targets = rig.received['oxygen/target']
     rig.node.trigger_configure()
@@ -199,8 +209,10 @@ def test_an_inactive_node_publishes_neither_targets_nor_latency(rig):
     rig.wait_for(lambda: bool(rig.received['oxygen/latency']), 'a report')
     rig.node.trigger_deactivate()
     targets = rig.received['oxygen/target']
-    rig.wait_for(lambda: any(target.hold_reason == 'deactivated' for target in targets[-1:]),
-                 'the last target')
+    rig.wait_for(
+        lambda: any(target.hold_reason == 'deactivated' for target in targets[-1:]),
+        'the last target',
+    )
     rig.spin_for(0.1)
     for topic in ('oxygen/target', 'oxygen/latency'):
         rig.received[topic].clear()
@@ -223,10 +235,19 @@ def test_lives_in_a_row_leave_nothing_behind(rig, repeats):
 
     def counts():
         node = rig.node
-        entities = (node.publishers, node.subscriptions, node.timers, node.services, node.guards,
-                    node.waitables)
-        return [threading.active_count(), process.num_fds(),
-                *(len(list(kind)) for kind in entities)]
+        entities = (
+            node.publishers,
+            node.subscriptions,
+            node.timers,
+            node.services,
+            node.guards,
+            node.waitables,
+        )
+        return [
+            threading.active_count(),
+            process.num_fds(),
+            *(len(list(kind)) for kind in entities),
+        ]
 
     for _ in range(2):  # what is made once
         live()

@@ -1,4 +1,5 @@
 """Ten thousand random messages through ingest, hub and tick: no exception, no wild target."""
+
 from __future__ import annotations
 
 import time
@@ -52,10 +53,12 @@ class Robot:
         self.buffer = ChunkBuffer(len(JOINTS), PERIOD_NS, PERIOD_NS)
         arming = Arming()
         arming.enable()
-        limits = JointLimits.create(len(JOINTS), min_position=-LIMIT, max_position=LIMIT,
-                                    max_step=MAX_STEP)
-        self.tick = ControlTick(TickConfig(len(JOINTS), activation_ramp_ns=0), limits,
-                                self.buffer, arming)
+        limits = JointLimits.create(
+            len(JOINTS), min_position=-LIMIT, max_position=LIMIT, max_step=MAX_STEP
+        )
+        self.tick = ControlTick(
+            TickConfig(len(JOINTS), activation_ramp_ns=0), limits, self.buffer, arming
+        )
         self.deadline_ns = time.monotonic_ns()
         self.num_observations = 0
         self.decisions = []
@@ -82,24 +85,41 @@ class Robot:
             assert frame.steady_ns <= time.monotonic_ns()
             assert np.isfinite(MODEL.preprocess(frame).numpy()).all()
         values = self.rng.normal(0.0, 3.0, (20, len(JOINTS))).astype(np.float32)
-        self.buffer.add(ActionChunk(
-            self.num_observations, self.buffer.epoch, values, self.deadline_ns, 1, PERIOD_NS,
-            observation.steady_ns, self.deadline_ns, self.deadline_ns,
-            Provenance(1, 1, CAMERAS, (1, 1), 1, 'sum')))
+        self.buffer.add(
+            ActionChunk(
+                self.num_observations,
+                self.buffer.epoch,
+                values,
+                self.deadline_ns,
+                1,
+                PERIOD_NS,
+                observation.steady_ns,
+                self.deadline_ns,
+                self.deadline_ns,
+                Provenance(1, 1, CAMERAS, (1, 1), 1, 'sum'),
+            )
+        )
 
     def decide(self):
         self.deadline_ns = max(self.deadline_ns + 1, time.monotonic_ns())
-        decision = self.tick.decide(len(self.decisions), self.deadline_ns,
-                                    self.hub.newest_state())
+        decision = self.tick.decide(len(self.decisions), self.deadline_ns, self.hub.newest_state())
         self.decisions.append(decision)
         return decision
 
 
-@given(messages=st.lists(draws(), min_size=NUM_MESSAGES, max_size=NUM_MESSAGES),
-       seed=st.integers(0, 2**16))
-@settings(max_examples=NUM_RUNS, deadline=None,
-          suppress_health_check=[HealthCheck.data_too_large, HealthCheck.too_slow,
-                                 HealthCheck.large_base_example])
+@given(
+    messages=st.lists(draws(), min_size=NUM_MESSAGES, max_size=NUM_MESSAGES),
+    seed=st.integers(0, 2**16),
+)
+@settings(
+    max_examples=NUM_RUNS,
+    deadline=None,
+    suppress_health_check=[
+        HealthCheck.data_too_large,
+        HealthCheck.too_slow,
+        HealthCheck.large_base_example,
+    ],
+)
 def test_random_messages_raise_nothing_and_move_nothing_out_of_its_limits(messages, seed):
     robot = Robot(seed)
     before = None
@@ -120,4 +140,5 @@ def test_random_messages_raise_nothing_and_move_nothing_out_of_its_limits(messag
     for name, source in robot.cameras.inputs.items():
         counts = source.counts
         assert counts.received + robot.jumps.count(name) == (
-            counts.decoded + counts.refused + counts.repeated + counts.frozen + counts.backward)
+            counts.decoded + counts.refused + counts.repeated + counts.frozen + counts.backward
+        )

@@ -2,6 +2,7 @@
 
 The rules of ingest and the words of diagnostics are those of the node.
 """
+
 from __future__ import annotations
 
 import numpy as np
@@ -27,14 +28,17 @@ class Findings:
     def __init__(self, replay):
         self.found = set()
         self._start_ns = replay.start_ns
-        sensors, streams = replay.sensors, {
-            stream.name: stream for stream in replay.inputs.cameras.values()}
+        sensors, streams = (
+            replay.sensors,
+            {stream.name: stream for stream in replay.inputs.cameras.values()},
+        )
         self._tasks = {}
         for camera in sensors.config.cameras:
             stream = streams.get(camera) or self._silent(camera, replay)
             images = CameraFindings(stream, sensors)
             self._tasks[f'camera {camera}'] = lambda now_ns, images=images: images.read(
-                now_ns, True)
+                now_ns, True
+            )
         self._tasks['joint states'] = JointFindings(replay.inputs.joints, sensors).read
 
     def skip_joints(self):
@@ -67,8 +71,11 @@ def play(bag, row):
     cameras = row.cameras or (() if layout.cameras else ('front',))
     if cameras:
         parameters['cameras'] = list(cameras)
-    replay = make_replay(bag, layout, replay_settings(
-        layout, parameters, start=row.start_s, duration=row.duration_s))
+    replay = make_replay(
+        bag,
+        layout,
+        replay_settings(layout, parameters, start=row.start_s, duration=row.duration_s),
+    )
     sinks = [findings := Findings(replay)]
     if not layout.joint_topic:  # the joints are not the matter of this recording
         findings.skip_joints()
@@ -101,26 +108,38 @@ def stamps_of(path, camera):
     with open_bag(path) as bag:
         [topic] = [found.topic for found in discover(bag).camera_topics if found.camera == camera]
         images = [bag.deserialize(message) for message in bag.messages({topic})]
-    return [(image.header.stamp.sec * 10**9 + image.header.stamp.nanosec, bytes(image.data))
-            for image in images]
+    return [
+        (image.header.stamp.sec * 10**9 + image.header.stamp.nanosec, bytes(image.data))
+        for image in images
+    ]
 
 
-@pytest.mark.parametrize(('name', 'camera', 'usable_s'), [
-    ('odd/cam1_stops_at_6s', 'camera_1', 1.0),  # sensors.camera_max_age_s
-    ('odd/cam0_frozen_pixels_fresh_stamps', 'camera_0', 2.0 + 0.2)])  # frozen_after_s, a period
+@pytest.mark.parametrize(
+    ('name', 'camera', 'usable_s'),
+    [
+        ('odd/cam1_stops_at_6s', 'camera_1', 1.0),  # sensors.camera_max_age_s
+        ('odd/cam0_frozen_pixels_fresh_stamps', 'camera_0', 2.0 + 0.2),
+    ],
+)  # frozen_after_s, a period
 def test_the_hold_after_a_lost_camera_begins_within_its_bound(shared, name, camera, usable_s):
     path = shared / 'data' / 'bags' / name
     images = stamps_of(path, camera)
     last_ns = next(stamp_ns for stamp_ns, data in images if data == images[-1][1])
     with open_bag(path) as bag:
         targets, _ = play(bag, OUTCOMES[name])
-    fresh_ns = max(target.header.stamp.sec * 10**9 + target.header.stamp.nanosec
-                   for target in targets if not target.held)
+    fresh_ns = max(
+        target.header.stamp.sec * 10**9 + target.header.stamp.nanosec
+        for target in targets
+        if not target.held
+    )
     max_observation_age_s = PARAMETERS['max_observation_age_ms'] * 1e-3
     assert 0.0 < (fresh_ns - last_ns) * 1e-9 <= usable_s + max_observation_age_s
 
 
 def test_every_recording_of_the_shared_data_is_in_the_table(shared):
-    folders = {f'{path.parent.name}/{path.name}' for path in (shared / 'data' / 'bags').glob('*/*')
-               if path.is_dir()}
+    folders = {
+        f'{path.parent.name}/{path.name}'
+        for path in (shared / 'data' / 'bags').glob('*/*')
+        if path.is_dir()
+    }
     assert folders == set(OUTCOMES)

@@ -1,4 +1,5 @@
 """Recordings played to the real node over DDS: the outcomes are those of the table."""
+
 from __future__ import annotations
 
 import pytest
@@ -16,8 +17,14 @@ from oxygen_ros.nodes.sources.bag_player import BagPlayer
 from oxygen_ros.replay.bag import open_bag
 from oxygen_ros.replay.layout import discover
 
-BY_DEFAULT = ('real/bridge_3cam_mcap', 'real/donkey_raw_bgr8_db3', 'real/joint_states_1khz_mcap',
-              'odd/cam1_stops_at_6s', 'odd/joint_states_nan', 'odd/jpeg_truncated')
+BY_DEFAULT = (
+    'real/bridge_3cam_mcap',
+    'real/donkey_raw_bgr8_db3',
+    'real/joint_states_1khz_mcap',
+    'odd/cam1_stops_at_6s',
+    'odd/joint_states_nan',
+    'odd/jpeg_truncated',
+)
 NUM_TARGETS = 50
 
 
@@ -41,9 +48,14 @@ def robot():
 def start_node(rig, layout, row):
     """Start the node for a recording's cameras and joints."""
     cameras = row.cameras or layout.cameras or ('front',)
-    node = OxygenNode(context=rig.context, parameter_overrides=overrides(
-        cameras=list(cameras), joints=list(layout.joint_names or JOINTS),
-        **{name.replace('.', '__'): value for name, value in PARAMETERS.items()}))
+    node = OxygenNode(
+        context=rig.context,
+        parameter_overrides=overrides(
+            cameras=list(cameras),
+            joints=list(layout.joint_names or JOINTS),
+            **{name.replace('.', '__'): value for name, value in PARAMETERS.items()},
+        ),
+    )
     rig.nodes.append(node)
     rig.executor.add_node(node)
     node.trigger_configure()
@@ -54,17 +66,22 @@ def start_node(rig, layout, row):
 def start_player(rig, path, row):
     """Play a recording in a loop from where the row begins."""
     values = {'bag': str(path), 'loop': True, 'start_offset': row.start_s}
-    player = BagPlayer(context=rig.context, parameter_overrides=[
-        Parameter(name, value=value) for name, value in values.items()])
+    player = BagPlayer(
+        context=rig.context,
+        parameter_overrides=[Parameter(name, value=value) for name, value in values.items()],
+    )
     rig.nodes.append(player)
     rig.executor.add_node(player)
 
 
 def findings(rig):
     """Return what diagnostics have said so far, of the sensors."""
-    return {f'{status.name.removeprefix("oxygen: ")}: {cause}'
-            for array in rig.received['/diagnostics'] for status in array.status
-            for cause in status.message.split('; ')}
+    return {
+        f'{status.name.removeprefix("oxygen: ")}: {cause}'
+        for array in rig.received['/diagnostics']
+        for status in array.status
+        for cause in status.message.split('; ')
+    }
 
 
 def plays_as_documented(rig, path, row):
@@ -85,15 +102,22 @@ def plays_as_documented(rig, path, row):
         rig.wait_for(lambda text=text: any(text in cause for cause in findings(rig)), text)
     if row.ends_in:
         before = len(rig.targets)
-        rig.wait_for(lambda: any(target.hold_reason == row.ends_in
-                                 for target in rig.targets[before:]), row.ends_in)
+        rig.wait_for(
+            lambda: any(target.hold_reason == row.ends_in for target in rig.targets[before:]),
+            row.ends_in,
+        )
     rig.wait_for(lambda: len(rig.targets) >= NUM_TARGETS, 'targets')
     check_targets(rig.targets, row)
     assert not node.faults.counts and not node.runtime.engine_thread.num_faults
 
 
-@pytest.mark.parametrize('name', [
-    pytest.param(name, marks=() if name in BY_DEFAULT else pytest.mark.slow) for name in OUTCOMES])
+@pytest.mark.parametrize(
+    'name',
+    [
+        pytest.param(name, marks=() if name in BY_DEFAULT else pytest.mark.slow)
+        for name in OUTCOMES
+    ],
+)
 def test_a_recording_over_dds_ends_as_documented(shared, robot, name):
     row, path = OUTCOMES[name], shared / 'data' / 'bags' / name
     if isinstance(row, Refused):

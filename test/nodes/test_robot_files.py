@@ -1,4 +1,5 @@
 """The robot files: each fits the table of parameters, and a node runs its joints and cameras."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -28,16 +29,26 @@ def test_each_robot_has_its_file():
 def test_a_node_drives_the_robot_of_the_file(path):
     num_cameras, num_joints, num_groups = SIZES[path.stem]
     named = parameters_of([str(path)])
-    middle = (np.array(named['limits']['min_position'])
-              + np.array(named['limits']['max_position'])) / 2.0
+    middle = (
+        np.array(named['limits']['min_position']) + np.array(named['limits']['max_position'])
+    ) / 2.0
     rig = Rig(cameras=named['cameras'], joints=named['joints'])
     rig.robot.paused.add('joint_states')  # whose pose is not within all these limits
     state = JointState(name=named['joints'], position=middle.tolist())
     publisher = rig.client.create_publisher(JointState, 'joint_states', 1)
     rig.client.create_timer(0.02, lambda: publisher.publish(state))
-    node = OxygenNode(context=rig.context, cli_args=[
-        '--ros-args', '--params-file', str(ROOT / 'config' / 'oxygen.yaml'),
-        '--params-file', str(path), '-p', 'memory.period_s:=0.0'])
+    node = OxygenNode(
+        context=rig.context,
+        cli_args=[
+            '--ros-args',
+            '--params-file',
+            str(ROOT / 'config' / 'oxygen.yaml'),
+            '--params-file',
+            str(path),
+            '-p',
+            'memory.period_s:=0.0',
+        ],
+    )
     rig.executor.add_node(node)
     try:
         assert node.trigger_configure().name == 'SUCCESS'
@@ -53,8 +64,13 @@ def test_a_node_drives_the_robot_of_the_file(path):
         rig.call(SetBool, 'oxygen/enable', SetBool.Request(data=True))
         node.trigger_activate()
         targets = []
-        rig.wait_for(lambda: targets.append(node._plane.targets.newest) or (
-            targets[-1] is not None and not targets[-1].target.held), 'fresh targets')
+        rig.wait_for(
+            lambda: (
+                targets.append(node._plane.targets.newest)
+                or (targets[-1] is not None and not targets[-1].target.held)
+            ),
+            'fresh targets',
+        )
         assert (targets[-1].target.values >= limits.min_position - 1e-9).all()
         assert (targets[-1].target.values <= limits.max_position + 1e-9).all()
     finally:

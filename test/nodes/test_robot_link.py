@@ -1,4 +1,5 @@
 """What the robot says of itself: its limits, its controllers; and a dry run."""
+
 from __future__ import annotations
 
 from types import SimpleNamespace
@@ -28,9 +29,15 @@ LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
 def urdf(upper=0.25, joints=JOINTS):
-    return '<robot>' + ''.join(
-        f'<joint name="{name}" type="revolute"><limit lower="-0.25" upper="{upper}" '
-        'velocity="1"/></joint>' for name in joints) + '</robot>'
+    return (
+        '<robot>'
+        + ''.join(
+            f'<joint name="{name}" type="revolute"><limit lower="-0.25" upper="{upper}" '
+            'velocity="1"/></joint>'
+            for name in joints
+        )
+        + '</robot>'
+    )
 
 
 @pytest.fixture
@@ -42,8 +49,10 @@ def start():
     nodes = []
 
     def start_node(kind=OxygenNode, **parameters):
-        node = kind(context=rig.context, parameter_overrides=overrides(
-            diagnostics__rate_hz=10.0, **parameters))
+        node = kind(
+            context=rig.context,
+            parameter_overrides=overrides(diagnostics__rate_hz=10.0, **parameters),
+        )
         nodes.append(node)
         rig.executor.add_node(node)
         assert node.trigger_configure().name == 'SUCCESS'
@@ -63,8 +72,15 @@ def actuation(rig, node='oxygen'):
     arrays = rig.received['/diagnostics']
 
     def newest():
-        return next((status for array in reversed(arrays) for status in array.status
-                     if status.name == f'{node}: actuation'), None)
+        return next(
+            (
+                status
+                for array in reversed(arrays)
+                for status in array.status
+                if status.name == f'{node}: actuation'
+            ),
+            None,
+        )
 
     before = len(arrays)
     rig.wait_for(lambda: len(arrays) >= before + 2 and newest() is not None, 'diagnostics')
@@ -72,8 +88,11 @@ def actuation(rig, node='oxygen'):
 
 
 def test_limits_come_with_the_parameter_and_the_tighter_ones_count(start):
-    _, node = start(limits__source='robot_description', robot_description=urdf(),
-                    limits__max_position=[0.5, 0.125, 0.5])
+    _, node = start(
+        limits__source='robot_description',
+        robot_description=urdf(),
+        limits__max_position=[0.5, 0.125, 0.5],
+    )
     limits = node.runtime.tick._plan[1].limits
     assert limits.max_position.tolist() == [0.25, 0.125, 0.25]
     assert limits.max_velocity.tolist() == [1.0] * 3
@@ -89,8 +108,10 @@ def test_the_tick_holds_until_the_robot_has_described_itself(start, kind, name):
     rig.wait_for(lambda: targets[-1].armed and targets[-1].hold_reason == 'no_limits', 'a hold')
     description = rig.client.create_publisher(String, 'robot_description', LATCHED)
     description.publish(String(data=urdf(joints=JOINTS[:2])))
-    rig.wait_for(lambda: 'expected a joint gripper' in actuation(rig, name)[0].message,
-                 'the fault of the first description')
+    rig.wait_for(
+        lambda: 'expected a joint gripper' in actuation(rig, name)[0].message,
+        'the fault of the first description',
+    )
     assert targets[-1].hold_reason == 'no_limits'
     description.publish(String(data=urdf()))
     rig.wait_for(lambda: targets[-1].hold_reason != 'no_limits', 'the end of the hold')
@@ -109,8 +130,13 @@ def test_the_tick_holds_until_the_robot_has_described_itself(start, kind, name):
 
 def test_a_description_that_lacks_a_joint_is_refused_at_once_where_it_is_a_parameter():
     values = {spec.name: spec.default for spec in PARAMETERS}
-    values.update({'limits.source': 'robot_description', 'joints': list(JOINTS),
-                   'robot_description': urdf(joints=JOINTS[:2])})
+    values.update(
+        {
+            'limits.source': 'robot_description',
+            'joints': list(JOINTS),
+            'robot_description': urdf(joints=JOINTS[:2]),
+        }
+    )
     with pytest.raises(ParameterError, match='robot_description: expected a joint gripper'):
         make_settings(values)
 
@@ -121,8 +147,9 @@ def test_a_dry_run_shows_targets_and_has_no_command_topic(start):
     assert rig.call(SetBool, 'oxygen/enable', SetBool.Request(data=True)).success
     targets = rig.received['oxygen/target']
     start_target = len(targets)
-    rig.wait_for(lambda: sum(not target.held for target in targets[start_target:]) > 30,
-                 'fresh targets')
+    rig.wait_for(
+        lambda: sum(not target.held for target in targets[start_target:]) > 30, 'fresh targets'
+    )
     assert not any(target.armed for target in targets)
     status, figures = actuation(rig)
     assert status.level != DiagnosticStatus.OK and 'dry run: nothing is sent' in status.message
@@ -132,7 +159,8 @@ def test_a_dry_run_shows_targets_and_has_no_command_topic(start):
 
 
 def test_a_controller_manager_that_cannot_be_asked_is_named_only_where_it_is_wanted(
-        start, monkeypatch):
+    start, monkeypatch
+):
     monkeypatch.setattr(controller_watch, '_list_controllers', lambda: None)
     rig, _ = start(actuation__controller_manager='/controller_manager')
     assert 'expected the package controller_manager_msgs' in actuation(rig)[0].message
@@ -159,23 +187,31 @@ class Manager:
         self.given_up.append(future)
 
     def answer(self, **states):
-        self.requests[-1].set_result(SimpleNamespace(controller=[
-            SimpleNamespace(name=name, state=state) for name, state in states.items()]))
+        self.requests[-1].set_result(
+            SimpleNamespace(
+                controller=[
+                    SimpleNamespace(name=name, state=state) for name, state in states.items()
+                ]
+            )
+        )
 
 
 def test_inactive_and_absent_controllers_are_named_without_waiting(monkeypatch):
     now_s = [100.0]
     monkeypatch.setattr(controller_watch.time, 'monotonic', lambda: now_s[0])
     manager = Manager()
-    node = SimpleNamespace(create_client=lambda *args, **kwargs: manager,
-                           destroy_client=lambda client: None)
-    watch = ControllerWatch(node, '/cm', ['/a/arm_controller/joint_trajectory',
-                                          '/a/hand_controller/commands'], object)
+    node = SimpleNamespace(
+        create_client=lambda *args, **kwargs: manager, destroy_client=lambda client: None
+    )
+    watch = ControllerWatch(
+        node, '/cm', ['/a/arm_controller/joint_trajectory', '/a/hand_controller/commands'], object
+    )
     assert watch.problems() == ['/cm/list_controllers: no answer']
     manager.answer(arm_controller='inactive')
-    assert watch.problems() == ['controller arm_controller: expected active, got inactive',
-                                'controller hand_controller: expected active, got none of that '
-                                'name']
+    assert watch.problems() == [
+        'controller arm_controller: expected active, got inactive',
+        'controller hand_controller: expected active, got none of that name',
+    ]
     assert len(manager.requests) == 1  # not at each look
     now_s[0] += 2.0
     watch.problems()

@@ -1,4 +1,5 @@
 """What a run hands to the writer, and from which threads it may."""
+
 from __future__ import annotations
 
 from collections import Counter, deque
@@ -29,18 +30,31 @@ class Desk:
         self.thread = SimpleNamespace(num_faults=0)
         self.faults = SimpleNamespace(counts=Counter(), newest='')
         self.reports: deque[str] = deque(maxlen=16)
-        runtime: Any = SimpleNamespace(model=SimpleNamespace(checksum='ab' * 32),
-                                       engine_thread=self.thread, faults=self.reports)
+        runtime: Any = SimpleNamespace(
+            model=SimpleNamespace(checksum='ab' * 32),
+            engine_thread=self.thread,
+            faults=self.reports,
+        )
         clock: Any = SimpleNamespace(offset_ns=lambda: 0)
         faults: Any = self.faults
-        settings = RecordSettings(str(folder / 'memory.db'), StoreRules(), 0, '',
-                                  str(folder / 'audit'), 'interval', 1.0, '')
+        settings = RecordSettings(
+            str(folder / 'memory.db'),
+            StoreRules(),
+            0,
+            '',
+            str(folder / 'audit'),
+            'interval',
+            1.0,
+            '',
+        )
         self.memory = RunMemory(settings, SceneVocabulary(), runtime, clock, faults)
 
     def bodies(self, kind: str) -> list[dict[str, Any]]:
         """Return what the log holds of a kind, once the run has ended."""
-        return [record['body'] for _, record in find_records(
-            segment_paths(self.folder / 'audit'), kind=kind)]
+        return [
+            record['body']
+            for _, record in find_records(segment_paths(self.folder / 'audit'), kind=kind)
+        ]
 
 
 @pytest.fixture
@@ -56,7 +70,13 @@ def test_a_run_tells_its_parameters_its_modes_and_its_end(desk: Desk) -> None:
     desk.memory.parameters({'a': 2})
     assert desk.memory.stop('deactivated')
     assert [body['mode'] for body in desk.bodies('mode')] == [
-        'active', 'disarmed', 'armed', 'holding', 'armed', 'inactive']
+        'active',
+        'disarmed',
+        'armed',
+        'holding',
+        'armed',
+        'inactive',
+    ]
     assert [body['parameters'] for body in desk.bodies('parameters')] == [{'a': 1}, {'a': 2}]
 
 
@@ -74,7 +94,9 @@ def test_each_fault_since_the_last_look_is_told(desk: Desk) -> None:
     assert desk.memory.stop('end')
     faults = desk.bodies('fault')
     assert [body['detail'] for body in faults if body['what'] == 'engine'] == [
-        'traceback 1', 'traceback 2']
+        'traceback 1',
+        'traceback 2',
+    ]
     callbacks = [body['detail'] for body in faults if body['what'] == 'callback']
     assert [detail.split(',')[0] for detail in callbacks] == ['latency: 2 more', 'mode: 1 more']
 

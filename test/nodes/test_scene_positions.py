@@ -1,4 +1,5 @@
 """Positions of objects: by camera_info and depth or a plane, poses or TF; or none, and why."""
+
 from __future__ import annotations
 
 from array import array
@@ -47,8 +48,12 @@ def info(width: int = 64, height: int = 48, focal: float = 40.0) -> CameraInfo:
 def depth(values: Any, stamp_ns: int = STAMP, encoding: str = '16UC1') -> Image:
     """Return a depth image."""
     values = np.asarray(values)
-    message = Image(height=values.shape[0], width=values.shape[1], encoding=encoding,
-                    step=values.shape[1] * values.itemsize)
+    message = Image(
+        height=values.shape[0],
+        width=values.shape[1],
+        encoding=encoding,
+        step=values.shape[1] * values.itemsize,
+    )
     message.data = array('B', values.tobytes())
     message.header.stamp = stamp_of(stamp_ns)
     return message
@@ -65,8 +70,9 @@ class Desk:
 
     def make(self, settings: PositionSettings) -> ScenePositions:
         """Make positions that heard nothing yet."""
-        self.made.append(ScenePositions(
-            self.node, settings, ('front',), FaultLog(self.node.get_logger())))
+        self.made.append(
+            ScenePositions(self.node, settings, ('front',), FaultLog(self.node.get_logger()))
+        )
         return self.made[-1]
 
     def close(self) -> None:
@@ -130,8 +136,10 @@ def test_a_calibration_of_another_resolution_is_scaled(desk):
     assert position(positions) == pytest.approx((0.5, -0.2, 0.0))
 
 
-@pytest.mark.parametrize(('values', 'encoding'), [
-    (np.full((48, 64), 700, '<u2'), '16UC1'), (np.full((96, 128), 0.7, '<f4'), '32FC1')])
+@pytest.mark.parametrize(
+    ('values', 'encoding'),
+    [(np.full((48, 64), 700, '<u2'), '16UC1'), (np.full((96, 128), 0.7, '<f4'), '32FC1')],
+)
 def test_depth_goes_before_the_plane_whatever_its_form(desk, values, encoding):
     positions = desk.make(replace(FIXED, depth_cameras=('front',)))
     positions._infos['front'] = info()
@@ -194,14 +202,20 @@ def test_tf_is_asked_for_the_pose_at_the_images_stamp(desk, monkeypatch):
             asked.append((target, source, time.nanoseconds))
             if len(asked) > 1:
                 raise NoTransform('no such frame')
-            return SimpleNamespace(transform=SimpleNamespace(
-                translation=SimpleNamespace(x=0.5, y=0.0, z=1.0),
-                rotation=SimpleNamespace(x=1.0, y=0.0, z=0.0, w=0.0)))
+            return SimpleNamespace(
+                transform=SimpleNamespace(
+                    translation=SimpleNamespace(x=0.5, y=0.0, z=1.0),
+                    rotation=SimpleNamespace(x=1.0, y=0.0, z=0.0, w=0.0),
+                )
+            )
 
     tf2 = ModuleType('tf2_ros')
     listener = SimpleNamespace(unregister=lambda: None)
-    vars(tf2).update(Buffer=Buffer, TransformException=NoTransform,
-                     TransformListener=lambda buffer, node, spin_thread: listener)
+    vars(tf2).update(
+        Buffer=Buffer,
+        TransformException=NoTransform,
+        TransformListener=lambda buffer, node, spin_thread: listener,
+    )
     monkeypatch.setitem(sys.modules, 'tf2_ros', tf2)
     positions = desk.make(replace(FIXED, camera_poses={}))
     positions._infos['front'] = info()
@@ -216,15 +230,24 @@ def test_neither_poses_nor_tf_is_refused(desk, monkeypatch):
         desk.make(replace(FIXED, camera_poses={}))
 
 
-@pytest.mark.parametrize(('values', 'message'), [
-    ({'frame_id': 'base', 'camera_poses': [1.0] * 8}, 'expected 7 numbers for each of the 1'),
-    ({'frame_id': 'base', 'camera_poses': [0.0] * 7}, 'memory.camera_poses: front: pose'),
-    ({'frame_id': 'base', 'depth_cameras': ['rear']}, 'memory.depth_cameras: expected names'),
-    ({'plane': True}, 'memory.frame_id: expected the frame'),
-])
+@pytest.mark.parametrize(
+    ('values', 'message'),
+    [
+        ({'frame_id': 'base', 'camera_poses': [1.0] * 8}, 'expected 7 numbers for each of the 1'),
+        ({'frame_id': 'base', 'camera_poses': [0.0] * 7}, 'memory.camera_poses: front: pose'),
+        ({'frame_id': 'base', 'depth_cameras': ['rear']}, 'memory.depth_cameras: expected names'),
+        ({'plane': True}, 'memory.frame_id: expected the frame'),
+    ],
+)
 def test_wrong_settings_name_their_parameter(values, message):
-    reader = {'frame_id': '', 'camera_poses': [0.0], 'depth_cameras': [''], 'plane': False,
-              'plane_height_m': 0.0, **values}
+    reader = {
+        'frame_id': '',
+        'camera_poses': [0.0],
+        'depth_cameras': [''],
+        'plane': False,
+        'plane_height_m': 0.0,
+        **values,
+    }
     with pytest.raises(ValueError, match=message):
         position_settings({f'memory.{key}': value for key, value in reader.items()}, ['front'])
 

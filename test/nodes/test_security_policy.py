@@ -1,4 +1,5 @@
 """The SROS 2 policy allows what the node needs, by its own list of entities, and no more."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -18,10 +19,17 @@ CAMERAS = ['front', 'left_wrist', 'right_wrist']
 
 def allowed(node, kind, permission):
     """Return the full names that a node's profile allows."""
-    profile = next(profile for profile in ElementTree.parse(POLICY).iter('profile')
-                   if profile.get('node') == node)
-    return {_full(node, entry.text) for group in profile.findall(f'{kind}s')
-            if group.get(permission) == 'ALLOW' for entry in group.findall(kind)}
+    profile = next(
+        profile
+        for profile in ElementTree.parse(POLICY).iter('profile')
+        if profile.get('node') == node
+    )
+    return {
+        _full(node, entry.text)
+        for group in profile.findall(f'{kind}s')
+        if group.get(permission) == 'ALLOW'
+        for entry in group.findall(kind)
+    }
 
 
 def _full(node, name):
@@ -67,10 +75,21 @@ def test_the_policy_names_every_topic_and_service_of_a_separate_tick():
 
 
 def test_only_the_operator_may_make_the_robot_move_or_change_the_node():
-    moving = {'/oxygen/enable', '/oxygen/change_state', '/oxygen/set_parameters',
-              '/oxygen/set_parameters_atomically', '/oxygen/takeover', '/oxygen_tick/change_state',
-              '/oxygen_tick/set_parameters', '/oxygen_tick/set_parameters_atomically'}
+    moving = {
+        '/oxygen/enable',
+        '/oxygen/change_state',
+        '/oxygen/set_parameters',
+        '/oxygen/set_parameters_atomically',
+        '/oxygen/takeover',
+        '/oxygen_tick/change_state',
+        '/oxygen_tick/set_parameters',
+        '/oxygen_tick/set_parameters_atomically',
+    }
     for enclave in ElementTree.parse(POLICY).iter('enclave'):
-        asked = {entry.text for group in enclave.iter('services') if group.get('request')
-                 for entry in group}
+        asked = {
+            entry.text
+            for group in enclave.iter('services')
+            if group.get('request')
+            for entry in group
+        }
         assert not asked & moving or enclave.get('path') == '/operator'

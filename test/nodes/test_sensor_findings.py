@@ -1,4 +1,5 @@
 """What diagnostics say of sensors: what is, as long as it is; what has happened, for a while."""
+
 from __future__ import annotations
 
 from types import SimpleNamespace
@@ -28,8 +29,9 @@ class Camera:
 
     def send(self, now_s, picture=0, size=(4, 2), step=12):
         pixels = np.full(size[0] * size[1] * 3, picture, np.uint8)
-        message = SimpleNamespace(encoding='rgb8', width=size[0], height=size[1], step=step,
-                                  is_bigendian=0, data=pixels)
+        message = SimpleNamespace(
+            encoding='rgb8', width=size[0], height=size[1], step=step, is_bigendian=0, data=pixels
+        )
         self.stream.counts.received += 1
         now_ns = round(now_s * SECOND)
         self.stream.take(message, now_ns + OFFSET_NS, Receipt(now_ns, OFFSET_NS))

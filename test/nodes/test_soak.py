@@ -2,6 +2,7 @@
 
 `OXYGEN_SOAK_S` sets another duration in seconds; under two minutes the slope means little.
 """
+
 from __future__ import annotations
 
 import os
@@ -31,24 +32,38 @@ class Soak:
         self.rig = Rig(cameras=())
         self.rig.robot.paused.add('joint_states')  # the other process has them
         self.source = NodeProcess(
-            '-m', 'oxygen_ros.nodes.sources.camera_source', cameras=CAMERAS, joints=JOINTS,
-            autostart=None)
+            '-m',
+            'oxygen_ros.nodes.sources.camera_source',
+            cameras=CAMERAS,
+            joints=JOINTS,
+            autostart=None,
+        )
         # Results of dialogues are kept for their clients; within the first half as many of them
         # come to their end as begin, and memory is in its steady state.
         self.node = NodeProcess(
-            cameras=CAMERAS, joints=JOINTS, memory__period_s='1.0',
+            cameras=CAMERAS,
+            joints=JOINTS,
+            memory__period_s='1.0',
             dialogue__result_timeout_s='60',
-            memory__store_file=str(folder / 'memory.sqlite'), audit__file=str(folder / 'audit'))
+            memory__store_file=str(folder / 'memory.sqlite'),
+            audit__file=str(folder / 'audit'),
+        )
         self.ticks = []  # (number, held)
         self.memory = []  # (s, MiB)
         self.num_talks = 0
         self._talk = None
-        for kind, topic in ((DiagnosticArray, '/diagnostics'), (SceneGraph, 'oxygen/scene_graph'),
-                            (LatencyReport, 'oxygen/latency')):
+        for kind, topic in (
+            (DiagnosticArray, '/diagnostics'),
+            (SceneGraph, 'oxygen/scene_graph'),
+            (LatencyReport, 'oxygen/latency'),
+        ):
             self.rig.listen(kind, topic)
         self.rig.client.create_subscription(
-            Target, 'oxygen/target', lambda target: self.ticks.append((target.tick, target.held)),
-            100)
+            Target,
+            'oxygen/target',
+            lambda target: self.ticks.append((target.tick, target.held)),
+            100,
+        )
 
     def begin(self):
         """Wait for the node and arm it."""
@@ -87,14 +102,17 @@ def test_memory_stands_still_and_nothing_is_missed(tmp_path):
         slope = np.polyfit(times_s[late] / 60.0, rss_mib[late], 1)[0]
         ticks = np.array([tick for tick, _ in soak.ticks])
         arrays = soak.rig.received['/diagnostics']
-        stamps_s = np.array([array.header.stamp.sec + array.header.stamp.nanosec * 1e-9
-                             for array in arrays])
+        stamps_s = np.array(
+            [array.header.stamp.sec + array.header.stamp.nanosec * 1e-9 for array in arrays]
+        )
         scenes = soak.rig.received['oxygen/scene_graph']
-        print(f'{rss_mib[0]:.1f} MiB at the start, {rss_mib[late][0]:.1f} half way, '
-              f'{rss_mib[-1]:.1f} at the end: {slope:+.3f} MiB/min over the last half; '
-              f'{soak.num_talks} dialogues, {len(scenes)} scene graphs, {len(ticks)} of '
-              f'{ticks[-1] - ticks[0] + 1} ticks, {len(arrays)} diagnostics, last report: '
-              f'{soak.rig.received["oxygen/latency"][-1].on_time_ratio:.4f} on time')
+        print(
+            f'{rss_mib[0]:.1f} MiB at the start, {rss_mib[late][0]:.1f} half way, '
+            f'{rss_mib[-1]:.1f} at the end: {slope:+.3f} MiB/min over the last half; '
+            f'{soak.num_talks} dialogues, {len(scenes)} scene graphs, {len(ticks)} of '
+            f'{ticks[-1] - ticks[0] + 1} ticks, {len(arrays)} diagnostics, last report: '
+            f'{soak.rig.received["oxygen/latency"][-1].on_time_ratio:.4f} on time'
+        )
         assert slope < MAX_SLOPE, rss_mib[::15].round(1).tolist()
         # A gap of two periods is one that was missed.
         assert np.diff(stamps_s).max() < 1.9 and len(arrays) > DURATION_S * 0.95
@@ -103,7 +121,9 @@ def test_memory_stands_still_and_nothing_is_missed(tmp_path):
         assert np.mean([held for _, held in soak.ticks]) < 0.05
         assert soak.num_talks > DURATION_S / 10 and len(scenes) > DURATION_S / 5
         parts = {status.name: status for status in arrays[-1].status}
-        assert all(parts[f'oxygen: {part}'].level < DiagnosticStatus.ERROR
-                   for part in ('engine', 'memory', 'dialogue', 'camera front')), parts
+        assert all(
+            parts[f'oxygen: {part}'].level < DiagnosticStatus.ERROR
+            for part in ('engine', 'memory', 'dialogue', 'camera front')
+        ), parts
     finally:
         soak.close()

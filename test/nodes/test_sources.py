@@ -1,4 +1,5 @@
 """The generated cameras and the bag player, each in its own process, heard over DDS."""
+
 from itertools import pairwise
 from pathlib import Path
 import signal
@@ -20,8 +21,12 @@ from oxygen_ros.ingest import decode_compressed, decode_image
 from oxygen_ros.nodes.sources.generated_scene import MAX_BYTES, render_scene
 
 SECOND = 1_000_000_000
-TOPICS = {'left/image_raw': Image, 'right/image_raw/compressed': CompressedImage,
-          'joint_states': JointState, 'instruction': String}
+TOPICS = {
+    'left/image_raw': Image,
+    'right/image_raw/compressed': CompressedImage,
+    'joint_states': JointState,
+    'instruction': String,
+}
 
 
 @pytest.fixture
@@ -52,8 +57,12 @@ def assert_fresh_and_rising(messages):
 def test_a_looped_recording_comes_with_stamps_of_now_that_never_go_back(start, tmp_path):
     bag = make_bag(tmp_path / 'bag', Plan(num_frames=8, clock_ns=2_000_000))
     source, listener = start('bag_player', {'bag': bag, 'loop': 'true'}, TOPICS)
-    listener.wait_for(lambda received: len(received) == 4 and all(
-        len(received[topic]) >= 20 for topic in TOPICS if topic != 'instruction'))
+    listener.wait_for(
+        lambda received: (
+            len(received) == 4
+            and all(len(received[topic]) >= 20 for topic in TOPICS if topic != 'instruction')
+        )
+    )
     for topic in ('left/image_raw', 'right/image_raw/compressed', 'joint_states'):
         assert_fresh_and_rising(listener.received[topic])
     assert {message.data for _, message in listener.received['instruction']} == {'first', 'second'}
@@ -78,8 +87,14 @@ def assert_pictures(messages):
         if hasattr(message, 'format'):
             image = decode_compressed(message.format, message.data)
         else:
-            image = decode_image(message.encoding, message.height, message.width, message.step,
-                                 message.is_bigendian, message.data)
+            image = decode_image(
+                message.encoding,
+                message.height,
+                message.width,
+                message.step,
+                message.is_bigendian,
+                message.data,
+            )
         numbers += [number for number, same in enumerate(pictures) if np.array_equal(image, same)]
     assert len(numbers) == len(messages)
     assert sum(b == (a + 1) % 8 for a, b in pairwise(numbers)) >= len(numbers) - 3
@@ -88,10 +103,16 @@ def assert_pictures(messages):
 @pytest.mark.slow
 def test_a_recording_ends_by_itself_and_an_offset_keeps_the_instruction(start, tmp_path):
     bag = make_bag(tmp_path / 'bag', Plan(num_frames=320))
-    source, listener = start('bag_player', {'bag': bag, 'start_offset': 4, 'rate': 2},
-                             {'instruction': String, 'joint_states': JointState})
-    listener.wait_for(lambda received: {message.data for _, message in received['instruction']}
-                      == {'first', 'second'})
+    source, listener = start(
+        'bag_player',
+        {'bag': bag, 'start_offset': 4, 'rate': 2},
+        {'instruction': String, 'joint_states': JointState},
+    )
+    listener.wait_for(
+        lambda received: (
+            {message.data for _, message in received['instruction']} == {'first', 'second'}
+        )
+    )
     status, output, _ = source.end()
     assert status == 0, output
     states = [message for _, message in listener.received['joint_states']]
@@ -141,16 +162,29 @@ def test_a_wrong_start_ends_in_one_line_and_a_status():
         assert output.count('\n') == 1
 
 
-@pytest.mark.parametrize('signals', [[signal.SIGINT], [signal.SIGTERM],
-                                     [signal.SIGINT, signal.SIGINT]],
-                         ids=['ctrl-c', 'terminate', 'ctrl-c twice'])
+@pytest.mark.parametrize(
+    'signals',
+    [[signal.SIGINT], [signal.SIGTERM], [signal.SIGINT, signal.SIGINT]],
+    ids=['ctrl-c', 'terminate', 'ctrl-c twice'],
+)
 def test_generated_cameras_stream_until_a_signal_and_end_cleanly(start, signals):
-    topics = {'front/image_raw': Image, 'wrist/image_raw': Image, 'joint_states': JointState,
-              'instruction': String}
-    source, listener = start('camera_source', {
-        'cameras': '[front, wrist]', 'width': 640, 'height': 480, 'num_joints': 6}, topics)
-    listener.wait_for(lambda received: len(received) == 4 and min(
-        len(received['front/image_raw']), len(received['wrist/image_raw'])) >= 15)
+    topics = {
+        'front/image_raw': Image,
+        'wrist/image_raw': Image,
+        'joint_states': JointState,
+        'instruction': String,
+    }
+    source, listener = start(
+        'camera_source',
+        {'cameras': '[front, wrist]', 'width': 640, 'height': 480, 'num_joints': 6},
+        topics,
+    )
+    listener.wait_for(
+        lambda received: (
+            len(received) == 4
+            and min(len(received['front/image_raw']), len(received['wrist/image_raw'])) >= 15
+        )
+    )
     status, output, seconds = source.end(*signals)
     assert (status, output) == (0, '')
     assert seconds < 3.0
@@ -168,8 +202,9 @@ def test_generated_cameras_stream_until_a_signal_and_end_cleanly(start, signals)
 
 def test_the_scene_moves_differs_by_camera_and_fits_its_memory():
     for num_cameras, height, width in ((3, 240, 320), (4, 480, 640), (1, 16, 16)):
-        cameras = [render_scene(camera, num_cameras, height, width)
-                   for camera in range(num_cameras)]
+        cameras = [
+            render_scene(camera, num_cameras, height, width) for camera in range(num_cameras)
+        ]
         assert sum(frame.nbytes for frames in cameras for frame in frames) <= MAX_BYTES
         for frames in cameras:
             assert all(frame.shape == (height, width, 3) for frame in frames)
@@ -188,5 +223,6 @@ def test_a_damaged_recording_plays_and_says_what_is_lost(start, tmp_path):
     status, output, _ = source.end(signal.SIGINT)
     assert status == 0
     assert 'WARN' in output and ' lost (' in output and 'Traceback' not in output
-    assert START_NS // SECOND not in {message.header.stamp.sec for _, message
-                                      in listener.received['left/image_raw']}
+    assert START_NS // SECOND not in {
+        message.header.stamp.sec for _, message in listener.received['left/image_raw']
+    }

@@ -1,4 +1,5 @@
 """The tick in a process of its own: it ticks, holds and goes on whatever the engine's does."""
+
 from __future__ import annotations
 
 import math
@@ -43,9 +44,13 @@ class Chain:
     def __init__(self, audit):
         self.audit = audit
         self.rig = Rig()
-        for kind, topic in ((Target, 'oxygen/target'), (ActionChunk, 'oxygen/action_chunk'),
-                            (JointTrajectory, 'oxygen/joint_trajectory'),
-                            (LatencyReport, 'oxygen/latency'), (DiagnosticArray, '/diagnostics')):
+        for kind, topic in (
+            (Target, 'oxygen/target'),
+            (ActionChunk, 'oxygen/action_chunk'),
+            (JointTrajectory, 'oxygen/joint_trajectory'),
+            (LatencyReport, 'oxygen/latency'),
+            (DiagnosticArray, '/diagnostics'),
+        ):
             self.rig.listen(kind, topic)
         self.tick = NodeProcess(*TICK, realtime__fifo_priority='20')
         self.engine = self.make_engine()
@@ -59,13 +64,17 @@ class Chain:
 
     def move(self):
         """Arm it, if it is not, and wait until fresh targets are sent."""
+
         def enabled():
             return self.rig.call(SetBool, 'oxygen/enable', SetBool.Request(data=True)).success
 
         self.rig.wait_for(enabled, 'being armed')
         start = len(self.targets)
-        self.rig.wait_for(lambda: sum(is_fresh(target) for target in self.targets[start:]) > 10,
-                          'fresh targets', 40.0)
+        self.rig.wait_for(
+            lambda: sum(is_fresh(target) for target in self.targets[start:]) > 10,
+            'fresh targets',
+            40.0,
+        )
 
     def close(self):
         self.engine.close()
@@ -113,12 +122,11 @@ def test_targets_flow_at_50_hz_from_the_tick_alone(chain):
     client = chain.rig.client
     for topic in ('oxygen/target', 'oxygen/joint_trajectory'):
         assert [info.node_name for info in client.get_publishers_info_by_topic(topic)] == [
-            'oxygen_tick']
+            'oxygen_tick'
+        ]
     # The graph need not know all services yet; those of arming were called above.
-    assert '/oxygen/enable' not in dict(
-        client.get_service_names_and_types_by_node('oxygen', '/'))
-    assert '/oxygen/enable' in dict(
-        client.get_service_names_and_types_by_node('oxygen_tick', '/'))
+    assert '/oxygen/enable' not in dict(client.get_service_names_and_types_by_node('oxygen', '/'))
+    assert '/oxygen/enable' in dict(client.get_service_names_and_types_by_node('oxygen_tick', '/'))
 
 
 def test_the_engines_figures_say_that_the_tick_is_elsewhere(chain):
@@ -126,18 +134,31 @@ def test_the_engines_figures_say_that_the_tick_is_elsewhere(chain):
     statuses = {}
 
     def seen():
-        statuses.update((status.name, status) for message in chain.rig.received['/diagnostics']
-                        for status in message.status)
+        statuses.update(
+            (status.name, status)
+            for message in chain.rig.received['/diagnostics']
+            for status in message.status
+        )
         return {'oxygen: actuation', 'oxygen_tick: actuation', 'oxygen_tick: chunks'} <= set(
-            statuses)
+            statuses
+        )
 
     chain.rig.wait_for(seen, 'diagnostics of both')
     assert {value.key: value.value for value in statuses['oxygen: actuation'].values} == {
-        'state': 'separate'}
+        'state': 'separate'
+    }
     chain.rig.wait_for(lambda: bool(chain.rig.received['oxygen/latency']), 'a report')
     report = chain.rig.received['oxygen/latency'][-1]
-    assert all(math.isnan(value) for value in (
-        report.ticks, report.held, report.overruns, report.on_time_ratio, report.jitter_sd_ms))
+    assert all(
+        math.isnan(value)
+        for value in (
+            report.ticks,
+            report.held,
+            report.overruns,
+            report.on_time_ratio,
+            report.jitter_sd_ms,
+        )
+    )
     assert not math.isnan(report.kv_blocks_free)
 
 
@@ -151,8 +172,13 @@ def test_each_change_of_who_drives_is_in_the_engines_audit_log(chain):
         records = find_records(segment_paths(chain.audit), kind='mode')
         return [(record['body']['mode'], record['body']['reason']) for _, record in records]
 
-    burst = [('armed', 'enable'), ('holding', 'hold'), ('takeover', 'takeover'),
-             ('stopped', 'stop'), ('disarmed', 'disarm')]
+    burst = [
+        ('armed', 'enable'),
+        ('holding', 'hold'),
+        ('takeover', 'takeover'),
+        ('stopped', 'stop'),
+        ('disarmed', 'disarm'),
+    ]
     chain.rig.wait_for(lambda: changes()[-5:] == burst, 'the changes')
     assert changes()[:2] == [('active', ''), ('disarmed', 'configure')]
 
@@ -165,19 +191,32 @@ def test_the_parameters_of_the_tick_are_in_the_engines_audit_log(chain):
         return [record['body']['parameters'] for _, record in records]
 
     def speeds():
-        return [found['tick_process']['limits.max_velocity']
-                for found in sets() if 'tick_process' in found]
+        return [
+            found['tick_process']['limits.max_velocity']
+            for found in sets()
+            if 'tick_process' in found
+        ]
 
     chain.rig.wait_for(lambda: speeds()[-1:] == [[2.0]], 'the first set')
     value = ParameterValue(type=ParameterType.PARAMETER_DOUBLE_ARRAY, double_array_value=[1.5])
-    answer = chain.rig.call(SetParameters, 'oxygen_tick/set_parameters', SetParameters.Request(
-        parameters=[ParameterMessage(name='limits.max_velocity', value=value)]))
+    answer = chain.rig.call(
+        SetParameters,
+        'oxygen_tick/set_parameters',
+        SetParameters.Request(
+            parameters=[ParameterMessage(name='limits.max_velocity', value=value)]
+        ),
+    )
     assert answer.results[0].successful, answer.results[0].reason
     chain.rig.wait_for(lambda: speeds()[-1:] == [[1.5]], 'the changed set')
     assert sets()[-1]['limits.max_velocity'] == [2.0]  # the engine's own
     value.double_array_value = [2.0]
-    chain.rig.call(SetParameters, 'oxygen_tick/set_parameters', SetParameters.Request(
-        parameters=[ParameterMessage(name='limits.max_velocity', value=value)]))
+    chain.rig.call(
+        SetParameters,
+        'oxygen_tick/set_parameters',
+        SetParameters.Request(
+            parameters=[ParameterMessage(name='limits.max_velocity', value=value)]
+        ),
+    )
 
 
 @pytest.mark.parametrize('text', ['', '{', '[1]', '"a"', '{"a": "' + 'a' * 1_000_000 + '"}'])
@@ -193,8 +232,9 @@ def test_a_hogged_interpreter_of_the_engine_costs_no_tick(chain):
     for _ in range(3):
         chain.engine.signal(signal.SIGUSR1)
         chain.rig.spin_for(0.4)
-    ended_s = [chunk.start_steady_ns * 1e-9 + chunk.inference_delay_s
-               for chunk in chunks[start_chunk:]]
+    ended_s = [
+        chunk.start_steady_ns * 1e-9 + chunk.inference_delay_s for chunk in chunks[start_chunk:]
+    ]
     assert np.diff(ended_s).max() > 0.1  # the engine did stand still
     targets = chain.targets[start:]
     assert_every_tick(targets)
@@ -208,21 +248,29 @@ def test_the_tick_outlives_the_engine_in_hold_and_goes_on_with_the_next(chain):
     chunk_s = chunk.action_horizon * chunk.action_dt_s
     killed_s = time.time()
     chain.engine.close()
-    chain.rig.wait_for(lambda: chain.targets[-1].held and stamp_s(chain.targets[-1])
-                       > killed_s + chunk_s + 0.1, 'a hold')
+    chain.rig.wait_for(
+        lambda: chain.targets[-1].held and stamp_s(chain.targets[-1]) > killed_s + chunk_s + 0.1,
+        'a hold',
+    )
     since = [target for target in chain.targets[start:] if stamp_s(target) > killed_s]
     late = [target for target in since if stamp_s(target) > killed_s + chunk_s + 0.1]
     assert {(target.held, target.armed) for target in late} == {(True, True)}
     # The robot here, whose middleware has lost a peer, may be silent for a moment too.
     assert {target.hold_reason for target in late} <= {
-        'chunk_exhausted', 'stale_observation', 'stale_state'}
+        'chunk_exhausted',
+        'stale_observation',
+        'stale_state',
+    }
     held = list(late[-1].positions)
     assert all(list(target.positions) == held for target in late)
 
     restart = len(chain.targets)
     chain.engine = chain.make_engine()
-    chain.rig.wait_for(lambda: sum(map(is_fresh, chain.targets[restart:])) > 25,
-                       'fresh targets of the next engine', 40.0)
+    chain.rig.wait_for(
+        lambda: sum(map(is_fresh, chain.targets[restart:])) > 25,
+        'fresh targets of the next engine',
+        40.0,
+    )
     targets = chain.targets[start:]
     assert_every_tick(targets, 0.01)
     assert all(target.armed for target in targets)
@@ -252,19 +300,23 @@ def test_a_signal_ends_the_process_in_a_hold():
         rig.wait_for(lambda: targets[-1].hold_reason == 'shutdown', 'the last target')
         assert targets[-1].held and targets[-1].armed
         sent = rig.received['other/joint_trajectory']
-        rig.wait_for(lambda: sent[-1].points[0].positions == targets[-1].positions,
-                     'the last command')
+        rig.wait_for(
+            lambda: sent[-1].points[0].positions == targets[-1].positions, 'the last command'
+        )
     finally:
         tick.close()
         rig.close()
 
 
 def test_the_process_loads_neither_torch_nor_the_engine():
-    code = ('import sys, oxygen_ros.nodes.tick_node; '
-            'print([name for name in sys.modules if name.split(".")[0] == "torch" '
-            'or name.startswith(("oxygen_ros.engine", "oxygen_ros.models"))])')
-    output = subprocess.run([sys.executable, '-c', code], check=True, capture_output=True,
-                            text=True, timeout=60.0).stdout
+    code = (
+        'import sys, oxygen_ros.nodes.tick_node; '
+        'print([name for name in sys.modules if name.split(".")[0] == "torch" '
+        'or name.startswith(("oxygen_ros.engine", "oxygen_ros.models"))])'
+    )
+    output = subprocess.run(
+        [sys.executable, '-c', code], check=True, capture_output=True, text=True, timeout=60.0
+    ).stdout
     assert output.strip() == '[]'
 
 
@@ -278,8 +330,7 @@ def test_joints_that_are_measured_before_the_tick_is_activated_are_known_at_once
         rig.wait_for(lambda: node._plane._state is not None, 'joint states')
         node.trigger_activate()
         rig.wait_for(lambda: bool(rig.received['oxygen/target']), 'targets')
-        assert 'no_state' not in {
-            target.hold_reason for target in rig.received['oxygen/target']}
+        assert 'no_state' not in {target.hold_reason for target in rig.received['oxygen/target']}
     finally:
         node.trigger_shutdown()
         rig.executor.remove_node(node)
@@ -290,16 +341,23 @@ def test_joints_that_are_measured_before_the_tick_is_activated_are_known_at_once
 def test_after_a_small_jump_back_of_simulated_time_joints_are_taken_again():
     rig = Rig()
     rig.robot.paused.add('joint_states')
-    node = TickNode(context=rig.context, parameter_overrides=[
-        Parameter('joints', value=JOINTS), Parameter('use_sim_time', value=True)])
+    node = TickNode(
+        context=rig.context,
+        parameter_overrides=[
+            Parameter('joints', value=JOINTS),
+            Parameter('use_sim_time', value=True),
+        ],
+    )
     rig.executor.add_node(node)
     clock = rig.client.create_publisher(Clock, '/clock', 10)
     states = rig.client.create_publisher(JointState, 'joint_states', 10)
 
     def set_time(seconds):
         message = Clock(clock=Time(sec=100, nanosec=round(seconds * 1e9)))
-        rig.wait_for(lambda: (clock.publish(message) or node.get_clock().now().to_msg()
-                              == message.clock), 'a time')
+        rig.wait_for(
+            lambda: clock.publish(message) or node.get_clock().now().to_msg() == message.clock,
+            'a time',
+        )
 
     def is_taken(seconds):
         stamp = Time(sec=100, nanosec=round(seconds * 1e9))

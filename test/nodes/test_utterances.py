@@ -1,4 +1,5 @@
 """Streamed text is cut into sentences that can be spoken, and none of it is lost."""
+
 from oxygen_ros.nodes.requests.utterances import UtteranceStream
 
 

@@ -1,4 +1,5 @@
 """What another thread has for the executor is heard of, even where a trigger gets lost."""
+
 from __future__ import annotations
 
 import threading

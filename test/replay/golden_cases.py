@@ -4,6 +4,7 @@
 
 Do so only after a deliberate change of results or schedule, and look at what `git diff` shows.
 """
+
 from dataclasses import dataclass, field
 from pathlib import Path
 import sys

@@ -1,4 +1,5 @@
 """Small recordings made by rosbags' own writer, so that the tests stand without recorded data."""
+
 from dataclasses import dataclass
 
 import cv2
@@ -42,8 +43,9 @@ def picture(number):
 
 
 def raw_image(stamp_ns, number):
-    return TYPES['sensor_msgs/msg/Image'](header(stamp_ns, 'left'), 12, 16, 'rgb8', 0, 48,
-                                          picture(number).ravel())
+    return TYPES['sensor_msgs/msg/Image'](
+        header(stamp_ns, 'left'), 12, 16, 'rgb8', 0, 48, picture(number).ravel()
+    )
 
 
 def compressed_image(stamp_ns, number):
@@ -68,10 +70,12 @@ def make_bag(path, plan=None):
     if plan.compression is not CompressionMode.NONE:
         writer.set_compression(plan.compression, CompressionFormat.ZSTD)
     with writer:
+
         def connect(topic, msgtype):
             connection = writer.add_connection(topic, msgtype, typestore=STORE)
             return lambda ns, message: writer.write(
-                connection, ns, STORE.serialize_cdr(message, msgtype))
+                connection, ns, STORE.serialize_cdr(message, msgtype)
+            )
 
         left = connect('/left/image_raw', 'sensor_msgs/msg/Image')
         right = connect('/right/image/compressed', 'sensor_msgs/msg/CompressedImage')

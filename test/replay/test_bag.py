@@ -1,4 +1,5 @@
 """Recordings are read whole where they are sound, and as far as they go where they are not."""
+
 from contextlib import suppress
 
 from hypothesis import example, given, HealthCheck, settings, strategies
@@ -15,10 +16,12 @@ KINDS = {
     'mcap, file compressed': Plan(compression=CompressionMode.FILE),
     'mcap, messages compressed': Plan(compression=CompressionMode.MESSAGE),
     'sqlite': Plan(plugin=StoragePlugin.SQLITE3),
-    'sqlite, file compressed': Plan(plugin=StoragePlugin.SQLITE3,
-                                    compression=CompressionMode.FILE),
-    'sqlite, messages compressed': Plan(plugin=StoragePlugin.SQLITE3,
-                                        compression=CompressionMode.MESSAGE),
+    'sqlite, file compressed': Plan(
+        plugin=StoragePlugin.SQLITE3, compression=CompressionMode.FILE
+    ),
+    'sqlite, messages compressed': Plan(
+        plugin=StoragePlugin.SQLITE3, compression=CompressionMode.MESSAGE
+    ),
 }
 NUM_MESSAGES = 8 * 4 + 2
 
@@ -38,15 +41,20 @@ def assert_whole(bag, num_messages=NUM_MESSAGES):
     assert (len(messages), bag.num_messages, bag.num_lost) == (num_messages, num_messages, 0)
     assert bag.damage == ()
     assert [message.stamp_ns for message in messages] == sorted(
-        message.stamp_ns for message in messages)
+        message.stamp_ns for message in messages
+    )
 
 
 def test_every_kind_of_container_is_read_whole(any_bag):
     with open_bag(any_bag) as bag:
         assert_whole(bag)
         assert {topic.name: topic.count for topic in bag.topics} == {
-            '/left/image_raw': 8, '/right/image/compressed': 8, '/joint_states': 8,
-            '/instruction': 2, '/chatter': 8}
+            '/left/image_raw': 8,
+            '/right/image/compressed': 8,
+            '/joint_states': 8,
+            '/instruction': 2,
+            '/chatter': 8,
+        }
         assert bag.start_ns == START_NS and bag.duration_s == pytest.approx(0.353)
         image = bag.deserialize(next(bag.messages({'/left/image_raw'})))
         assert (image.encoding, image.height, image.width) == ('rgb8', 12, 16)
@@ -67,10 +75,13 @@ def test_reading_again_and_from_a_time_on_gives_the_same_messages(any_bag):
         assert list(bag.messages()) == everything
         start_ns = START_NS + 200_000_000
         assert list(bag.messages(start_ns=start_ns)) == [
-            message for message in everything if message.stamp_ns >= start_ns]
+            message for message in everything if message.stamp_ns >= start_ns
+        ]
         assert list(bag.messages({'/joint_states'}, start_ns)) == [
-            message for message in everything
-            if message.topic == '/joint_states' and message.stamp_ns >= start_ns]
+            message
+            for message in everything
+            if message.topic == '/joint_states' and message.stamp_ns >= start_ns
+        ]
         assert list(bag.messages({'/nothing'})) == []
 
 
@@ -90,10 +101,10 @@ def test_a_file_cut_off_gives_what_lies_before_the_cut_and_counts_the_rest(plain
         everything = list(bag.messages())
     # SQLite keeps its list of topics at the front, and a page of them is all or nothing
     for part in (0.4, 0.6, 0.9):
-        file.write_bytes(whole[:int(len(whole) * part)])
+        file.write_bytes(whole[: int(len(whole) * part)])
         with open_bag(plain_bag) as bag:
             messages = list(bag.messages())
-            assert messages == everything[:len(messages)]
+            assert messages == everything[: len(messages)]
             assert len(messages) > 0.8 * part * len(everything) - 20
             assert bag.num_messages == len(messages)
             assert bag.num_lost == len(everything) - len(messages)
@@ -117,7 +128,7 @@ def test_a_chunk_with_a_wrong_checksum_is_left_out_and_counted(tmp_path):
     total = 500
     file = make_chunked_mcap(tmp_path / 'file.mcap', total, chunk_size=5000)
     raw = bytearray(file.read_bytes())
-    raw[len(raw) // 4] ^= 0xff
+    raw[len(raw) // 4] ^= 0xFF
     file.write_bytes(raw)
     with open_bag(file) as bag:
         assert (bag.num_messages, bag.num_lost) == (total, 0)  # nothing has been read yet
@@ -145,12 +156,15 @@ def test_one_bad_file_of_a_split_recording_does_not_spoil_the_others(tmp_path):
 def test_a_journal_left_by_a_recorder_that_was_killed_is_read_too(tmp_path):
     import shutil
     import sqlite3
+
     path = make_bag(tmp_path / 'bag', Plan(plugin=StoragePlugin.SQLITE3))
     file = storage_file(path)
     recorder = sqlite3.connect(file)
     recorder.execute('PRAGMA journal_mode=WAL')
-    recorder.execute('INSERT INTO messages(topic_id, timestamp, data) '
-                     'SELECT topic_id, timestamp + 1000000000, data FROM messages')
+    recorder.execute(
+        'INSERT INTO messages(topic_id, timestamp, data) '
+        'SELECT topic_id, timestamp + 1000000000, data FROM messages'
+    )
     recorder.commit()
     killed = tmp_path / 'killed'
     killed.mkdir()
@@ -169,6 +183,7 @@ def test_an_empty_recording_says_so(tmp_path):
         assert bag.num_messages == 1
     from made_bags import STORE
     from rosbags.rosbag2 import Writer
+
     with Writer(tmp_path / 'empty', version=9, storage_plugin=StoragePlugin.MCAP) as writer:
         writer.add_connection('/left/image_raw', 'sensor_msgs/msg/Image', typestore=STORE)
     with open_bag(tmp_path / 'empty') as bag:
@@ -177,15 +192,18 @@ def test_an_empty_recording_says_so(tmp_path):
         assert bag.summary().endswith('empty: no messages')
 
 
-@pytest.mark.parametrize(('content', 'got'), [
-    (None, 'nothing: no such file or folder'),
-    (b'', 'an empty file'),
-    (b'#ROSBAG V2.0\n' + bytes(100), 'a ROS 1 bag'),
-    (b'hello, world', 'one that begins with 68 65 6c 6c 6f'),
-    (b'\x89MCAP0\r\n', 'cut off at byte 8 of 8'),
-    (b'SQLite format 3\x00' + bytes(5000), 'database'),
-    (b'\x28\xb5\x2f\xfd' + bytes(50), 'an empty file'),
-])
+@pytest.mark.parametrize(
+    ('content', 'got'),
+    [
+        (None, 'nothing: no such file or folder'),
+        (b'', 'an empty file'),
+        (b'#ROSBAG V2.0\n' + bytes(100), 'a ROS 1 bag'),
+        (b'hello, world', 'one that begins with 68 65 6c 6c 6f'),
+        (b'\x89MCAP0\r\n', 'cut off at byte 8 of 8'),
+        (b'SQLite format 3\x00' + bytes(5000), 'database'),
+        (b'\x28\xb5\x2f\xfd' + bytes(50), 'an empty file'),
+    ],
+)
 def test_what_is_no_recording_is_refused_with_its_path(tmp_path, content, got):
     path = tmp_path / 'file.mcap'
     if content is not None:
@@ -218,12 +236,17 @@ def damaged(tmp_path_factory):
     return [(bag, storage_file(bag), storage_file(bag).read_bytes()) for bag in bags]
 
 
-@given(choice=strategies.integers(0, len(KINDS) - 1), where=strategies.floats(0, 1),
-       kind=strategies.sampled_from(['cut', 'flip', 'zeros', 'noise', 'short']),
-       length=strategies.integers(1, 3000), seed=strategies.integers(0, 99))
+@given(
+    choice=strategies.integers(0, len(KINDS) - 1),
+    where=strategies.floats(0, 1),
+    kind=strategies.sampled_from(['cut', 'flip', 'zeros', 'noise', 'short']),
+    length=strategies.integers(1, 3000),
+    seed=strategies.integers(0, 99),
+)
 @example(choice=4, where=0.09375, kind='noise', length=3, seed=4)  # SQLite quotes its schema
-@settings(max_examples=80, deadline=None,
-          suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_random_damage_gives_messages_or_a_bag_error(damaged, choice, where, kind, length, seed):
     path, file, sound = damaged[choice]
     raw = bytearray(sound)
@@ -234,11 +257,11 @@ def test_random_damage_gives_messages_or_a_bag_error(damaged, choice, where, kin
     elif kind == 'flip':
         raw[position] ^= 1 << seed % 8
     elif kind == 'zeros':
-        raw[position:position + length] = bytes(length)
+        raw[position : position + length] = bytes(length)
     elif kind == 'noise':
-        raw[position:position + length] = np.random.default_rng(seed).bytes(length)
+        raw[position : position + length] = np.random.default_rng(seed).bytes(length)
     else:
-        del raw[position:position + length]
+        del raw[position : position + length]
     file.write_bytes(raw)
     try:
         with open_bag(path) as bag:

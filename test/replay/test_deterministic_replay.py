@@ -1,4 +1,5 @@
 """The same recording and settings give the same outputs; any change is found where it began."""
+
 from contextlib import contextmanager
 import os
 import subprocess
@@ -35,9 +36,14 @@ def result(bag):
 def as_bytes(result):
     """Every bit of every output."""
     types = output_types()
-    return [(output.stamp_ns, output.topic,
-             bytes(types.serialize_cdr(output.message, output.message.__msgtype__)))
-            for output in result.outputs]
+    return [
+        (
+            output.stamp_ns,
+            output.topic,
+            bytes(types.serialize_cdr(output.message, output.message.__msgtype__)),
+        )
+        for output in result.outputs
+    ]
 
 
 def difference(new, golden):
@@ -52,8 +58,10 @@ def test_all_kinds_of_output_are_there(result):
 
 
 def test_ticks_and_slices_lie_on_virtual_time(result):
-    deadlines = [target.header.stamp.sec * 10**9 + target.header.stamp.nanosec - START_NS
-                 for target in result.targets]
+    deadlines = [
+        target.header.stamp.sec * 10**9 + target.header.stamp.nanosec - START_NS
+        for target in result.targets
+    ]
     assert deadlines == [TICK_NS * number for number in range(1, 21)]
     starts, ends = result.schedule[:, 1], result.schedule[:, 2]
     assert len(starts) > 20 and (ends >= starts).all()
@@ -62,12 +70,16 @@ def test_ticks_and_slices_lie_on_virtual_time(result):
 
 
 def test_a_tick_plays_no_chunk_of_its_future(result):
-    left_ns = {output.message.chunk_id: output.stamp_ns for output in result.outputs
-               if output.topic == CHUNK}
+    left_ns = {
+        output.message.chunk_id: output.stamp_ns
+        for output in result.outputs
+        if output.topic == CHUNK
+    }
     for output in result.outputs:
         if output.topic == TARGET:
-            assert all(left_ns[int(chunk)] <= output.stamp_ns
-                       for chunk in output.message.chunk_ids)
+            assert all(
+                left_ns[int(chunk)] <= output.stamp_ns for chunk in output.message.chunk_ids
+            )
 
 
 def test_a_second_replay_is_equal_in_every_bit(bag, result):
@@ -78,8 +90,10 @@ def test_a_second_replay_is_equal_in_every_bit(bag, result):
 def busy_machine():
     """Twice as many processes that burn as there are cores."""
     code = 'print(flush=True)\nwhile True: pass'
-    burners = [subprocess.Popen([sys.executable, '-c', code], stdout=subprocess.PIPE)
-               for _ in range(2 * os.cpu_count())]
+    burners = [
+        subprocess.Popen([sys.executable, '-c', code], stdout=subprocess.PIPE)
+        for _ in range(2 * os.cpu_count())
+    ]
     try:
         for burner in burners:
             burner.stdout.readline()  # it burns from here on
@@ -110,11 +124,14 @@ def test_other_weights_are_found_at_the_first_observation(bag, result):
     assert 'provenance.model_checksum' in found.what
 
 
-@pytest.mark.parametrize(('parameter', 'value', 'topic'), [
-    ('engine.seed', 7, CHUNK),
-    ('scheduler.micro_slice_s', 0.002, SCHEDULE),
-    ('limits.max_velocity', [0.01], TARGET),
-])
+@pytest.mark.parametrize(
+    ('parameter', 'value', 'topic'),
+    [
+        ('engine.seed', 7, CHUNK),
+        ('scheduler.micro_slice_s', 0.002, SCHEDULE),
+        ('limits.max_velocity', [0.01], TARGET),
+    ],
+)
 def test_another_parameter_is_found_at_the_first_observation(bag, result, parameter, value, topic):
     found = difference(run_replay(bag, {parameter: value}, **SETTINGS), result)
     assert (found.observation_id, found.topic) == (1, topic)
@@ -123,8 +140,12 @@ def test_another_parameter_is_found_at_the_first_observation(bag, result, parame
 def test_another_image_is_found_at_its_observation(tmp_path, monkeypatch, result):
     number, picture = 4, made_bags.picture
     stamp_ns = START_NS + number * Plan().period_ns
-    [observation] = {chunk.provenance.observation_id for chunk in result.chunks if stamp_ns in [
-        stamp.sec * 10**9 + stamp.nanosec for stamp in chunk.provenance.camera_stamps]}
+    [observation] = {
+        chunk.provenance.observation_id
+        for chunk in result.chunks
+        if stamp_ns
+        in [stamp.sec * 10**9 + stamp.nanosec for stamp in chunk.provenance.camera_stamps]
+    }
 
     def changed(index):
         image = picture(index).copy()
@@ -157,8 +178,10 @@ def recorded(result, tmp_path):
 
 def test_the_recorded_bag_opens_with_no_type_given(recorded, result):
     with AnyReader([recorded]) as reader:
-        read = [reader.deserialize(data, connection.msgtype)
-                for connection, _, data in reader.messages()]
+        read = [
+            reader.deserialize(data, connection.msgtype)
+            for connection, _, data in reader.messages()
+        ]
     messages = list(read_ros2_messages(recorded / 'out.mcap'))
     assert len(read) == len(messages) == len(result.outputs) + 1
     [first, *_] = [m.ros_msg for m in messages if m.channel.topic == CHUNK]
@@ -173,8 +196,9 @@ def test_both_kinds_of_golden_equal_the_replay_they_are_of(recorded, result, tmp
 
 
 def test_a_remapped_topic_plays_under_its_other_name(bag):
-    other = run_replay(bag, remap={'/left/image_raw': '/front/image_raw'}, duration=0.1,
-                       scene_period=0.0)
+    other = run_replay(
+        bag, remap={'/left/image_raw': '/front/image_raw'}, duration=0.1, scene_period=0.0
+    )
     assert other.chunks[0].provenance.cameras == ['front', 'right']
 
 

@@ -1,4 +1,5 @@
 """Golden replays: tokens and schedule by hash, floats by a few values with a tolerance."""
+
 from golden_cases import CASES, GENERATED, play
 import pytest
 
@@ -13,5 +14,4 @@ def test_a_replay_is_as_its_golden_says(case, request, tmp_path):
     if case.bag != GENERATED:
         request.getfixturevalue('shared')
     found = compare(rows_of(play(case, tmp_path)), read_golden(case.golden), TOLERANCE)
-    assert found is None, (
-        f'{found}\nAfter a deliberate change: python test/replay/golden_cases.py')
+    assert found is None, f'{found}\nAfter a deliberate change: python test/replay/golden_cases.py'

@@ -1,4 +1,5 @@
 """Cameras, joints and instruction are found in a recording and get the node's topics."""
+
 from dataclasses import dataclass, field
 
 from made_bags import compressed_image, joint_state, make_bag, Plan, raw_image, STORE, text
@@ -10,17 +11,20 @@ from oxygen_ros.replay.bag import BagError, open_bag
 from oxygen_ros.replay.layout import camera_name, discover
 
 
-@pytest.mark.parametrize(('topic', 'camera'), [
-    ('/front/image/compressed', 'front'),
-    ('/front/image_raw', 'front'),
-    ('/front/image_raw/compressed', 'front'),
-    ('/robot/wrist/image_rect', 'robot/wrist'),
-    ('/image', 'image'),
-    ('/image_raw', 'image_raw'),
-    ('/compressedimage', 'compressedimage'),
-    ('/front/image', 'front'),
-    ('front/image', 'front'),
-])
+@pytest.mark.parametrize(
+    ('topic', 'camera'),
+    [
+        ('/front/image/compressed', 'front'),
+        ('/front/image_raw', 'front'),
+        ('/front/image_raw/compressed', 'front'),
+        ('/robot/wrist/image_rect', 'robot/wrist'),
+        ('/image', 'image'),
+        ('/image_raw', 'image_raw'),
+        ('/compressedimage', 'compressedimage'),
+        ('/front/image', 'front'),
+        ('front/image', 'front'),
+    ],
+)
 def test_a_camera_is_named_by_its_topic(topic, camera):
     assert camera_name(topic) == camera
 
@@ -35,7 +39,9 @@ def test_what_a_recording_holds_is_found(tmp_path):
     assert layout.topics == {
         '/left/image_raw': 'left/image_raw',
         '/right/image/compressed': 'right/image_raw/compressed',
-        '/joint_states': 'joint_states', '/instruction': 'instruction'}
+        '/joint_states': 'joint_states',
+        '/instruction': 'instruction',
+    }
     assert layout.ignored == {'/chatter': 'std_msgs/msg/String'}
     assert layout.rates_hz['/left/image_raw'] == pytest.approx(20.0, rel=0.05)
 
@@ -55,8 +61,9 @@ def record(path, topics):
             connection = writer.add_connection(name, topic.msgtype, typestore=STORE)
             for number in topic.numbers:
                 message = topic.make(10**9 * (number + 1), number)
-                writer.write(connection, 10**9 * (number + 1),
-                             STORE.serialize_cdr(message, topic.msgtype))
+                writer.write(
+                    connection, 10**9 * (number + 1), STORE.serialize_cdr(message, topic.msgtype)
+                )
     return path
 
 
@@ -72,11 +79,15 @@ JOINTS = 'sensor_msgs/msg/JointState'
 
 
 def test_of_a_camera_recorded_twice_the_fuller_topic_is_played(tmp_path):
-    path = record(tmp_path / 'bag', {
-        '/cam/image_raw': Recorded(RAW, raw_image, [0, 1]),
-        '/cam/image_raw/compressed': Recorded(COMPRESSED, compressed_image, [0, 1, 2]),
-        '/other/image_raw': Recorded(RAW, raw_image, [0, 1]),
-        '/other/image_raw/compressed': Recorded(COMPRESSED, compressed_image, [0, 1])})
+    path = record(
+        tmp_path / 'bag',
+        {
+            '/cam/image_raw': Recorded(RAW, raw_image, [0, 1]),
+            '/cam/image_raw/compressed': Recorded(COMPRESSED, compressed_image, [0, 1, 2]),
+            '/other/image_raw': Recorded(RAW, raw_image, [0, 1]),
+            '/other/image_raw/compressed': Recorded(COMPRESSED, compressed_image, [0, 1]),
+        },
+    )
     with open_bag(path) as bag:
         layout = discover(bag)
     assert layout.compressed == {'cam': True, 'other': False}
@@ -84,8 +95,10 @@ def test_of_a_camera_recorded_twice_the_fuller_topic_is_played(tmp_path):
 
 
 def test_depth_is_left_out_beside_colour_and_kept_alone(tmp_path):
-    both = record(tmp_path / 'both', {'/cam/image_raw': Recorded(RAW, raw_image),
-                                      '/cam/depth/image_raw': Recorded(RAW, depth)})
+    both = record(
+        tmp_path / 'both',
+        {'/cam/image_raw': Recorded(RAW, raw_image), '/cam/depth/image_raw': Recorded(RAW, depth)},
+    )
     with open_bag(both) as bag:
         assert discover(bag).cameras == ('cam',)
     alone = record(tmp_path / 'alone', {'/cam/depth/image_raw': Recorded(RAW, depth)})
@@ -94,8 +107,13 @@ def test_depth_is_left_out_beside_colour_and_kept_alone(tmp_path):
 
 
 def test_the_joint_states_of_the_robot_are_preferred_to_a_fuller_topic(tmp_path):
-    path = record(tmp_path / 'bag', {'/fake/states': Recorded(JOINTS, joint_state, [0, 1, 2, 3]),
-                                     '/arm/joint_states': Recorded(JOINTS, joint_state)})
+    path = record(
+        tmp_path / 'bag',
+        {
+            '/fake/states': Recorded(JOINTS, joint_state, [0, 1, 2, 3]),
+            '/arm/joint_states': Recorded(JOINTS, joint_state),
+        },
+    )
     with open_bag(path) as bag:
         layout = discover(bag)
     assert layout.joint_topic == '/arm/joint_states'
@@ -117,9 +135,15 @@ def test_a_recording_without_messages_is_refused(tmp_path):
 
 
 def test_only_known_names_are_taken_for_the_instruction(tmp_path):
-    path = record(tmp_path / 'bag', {
-        '/chatter': Recorded('std_msgs/msg/String', lambda ns, number: text('noise'), [0, 1, 2]),
-        '/task': Recorded('std_msgs/msg/String', lambda ns, number: text('sort'), [0])})
+    path = record(
+        tmp_path / 'bag',
+        {
+            '/chatter': Recorded(
+                'std_msgs/msg/String', lambda ns, number: text('noise'), [0, 1, 2]
+            ),
+            '/task': Recorded('std_msgs/msg/String', lambda ns, number: text('sort'), [0]),
+        },
+    )
     with open_bag(path) as bag:
         assert discover(bag).instruction == 'sort'
 
@@ -127,5 +151,6 @@ def test_only_known_names_are_taken_for_the_instruction(tmp_path):
 def test_messages_are_what_was_written(tmp_path):
     with open_bag(make_bag(tmp_path / 'bag', Plan(num_frames=3))) as bag:
         states = [bag.deserialize(message) for message in bag.messages({'/joint_states'})]
-    np.testing.assert_allclose([state.position for state in states],
-                               [[0.0, 0.0], [0.1, -0.1], [0.2, -0.2]])
+    np.testing.assert_allclose(
+        [state.position for state in states], [[0.0, 0.0], [0.1, -0.1], [0.2, -0.2]]
+    )

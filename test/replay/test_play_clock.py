@@ -1,4 +1,5 @@
 """The pace of a recording, on a clock that only the test moves."""
+
 from threading import Thread
 
 import pytest

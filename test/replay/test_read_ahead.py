@@ -1,4 +1,5 @@
 """Messages are read ahead within a bound of memory; the reader's thread ends with the block."""
+
 from threading import active_count, Event
 
 import pytest

@@ -3,6 +3,7 @@
 Every image and joint state goes through the node's decoders. A row says how many messages are read
 and lost, how many images of each camera decode, and what is refused.
 """
+
 from dataclasses import dataclass, field
 
 import cv2
@@ -46,8 +47,11 @@ class Refused:
 def bridge(episodes, **changes):
     """Three cameras, ten steps and one instruction an episode."""
     steps = 10 * episodes
-    row = {'messages': 5 * steps + episodes, 'states': steps,
-           'images': {f'camera_{number}': steps for number in range(3)}}
+    row = {
+        'messages': 5 * steps + episodes,
+        'states': steps,
+        'images': {f'camera_{number}': steps for number in range(3)},
+    }
     return Read(**{**row, **changes})
 
 
@@ -71,7 +75,6 @@ OUTCOMES = {
     'real/rosnumpy_image_mcap': Read(5, {'image': 1, 'compressedimage': 1}),
     'real/joint_states_1khz_mcap': Read(2725, states=2725),
     'real/libero_SIM_two_camera_frame': Refused('got a folder without storage files'),
-
     'native/nav2_clock_zstd_mcap': Read(693),
     'native/pj_imu_pose_battery_db3': Read(4695),
     'native/rosbag2_empty_db3': Read(0),
@@ -85,10 +88,10 @@ OUTCOMES = {
     'native/rosbag2_sqlite3_talker': Read(20),
     'native/rosbag2_sqlite3_wbag': Read(6074),
     'native/rosbag2_sqlite3_wrong_rmw_test': Refused('serialised as cdr, got wrong_format'),
-
     'odd/cam0_frozen_pixels_fresh_stamps': bridge(6),
-    'odd/cam1_stops_at_6s': bridge(6, messages=272, images={
-        'camera_0': 60, 'camera_1': 26, 'camera_2': 60}),
+    'odd/cam1_stops_at_6s': bridge(
+        6, messages=272, images={'camera_0': 60, 'camera_1': 26, 'camera_2': 60}
+    ),
     'odd/cam2_never': bridge(6, messages=246, images={'camera_0': 60, 'camera_1': 60}),
     'odd/compressed_depth': no_front('which is depth'),
     'odd/data_short': no_front('data: expected 57600 bytes (120 rows of 480), got 57'),
@@ -104,10 +107,12 @@ OUTCOMES = {
     'odd/enc_unknown_name': no_front("got 'rgb888_vendor'"),
     'odd/enc_yuv422_yuy2': front(),
     'odd/frame_id_empty': front(),
-    'odd/joint_states_len_mismatch': bridge(6, states=0, refused_states=60,
-                                            because='position: expected 7 values'),
-    'odd/joint_states_nan': bridge(6, states=27, refused_states=33,
-                                   because='position: expected finite values'),
+    'odd/joint_states_len_mismatch': bridge(
+        6, states=0, refused_states=60, because='position: expected 7 values'
+    ),
+    'odd/joint_states_nan': bridge(
+        6, states=27, refused_states=33, because='position: expected finite values'
+    ),
     'odd/jpeg_empty': no_front('a JPEG or PNG image, got no bytes'),
     'odd/jpeg_format_long': front(),
     'odd/jpeg_format_wrong': front(),
@@ -123,10 +128,22 @@ OUTCOMES = {
     'odd/step_padded_rgb8': front(),
     'odd/step_too_small': no_front('step: expected at least 480 bytes'),
     'odd/step_zero': no_front('step: expected at least 480 bytes'),
-    'odd/truncated_db3': bridge(0, messages=193, lost=215, damage='malformed', states=38,
-                                images={'camera_0': 38, 'camera_1': 38, 'camera_2': 38}),
-    'odd/truncated_mcap': bridge(0, messages=206, lost=100, damage='cut off', states=40,
-                                 images={'camera_0': 41, 'camera_1': 40, 'camera_2': 40}),
+    'odd/truncated_db3': bridge(
+        0,
+        messages=193,
+        lost=215,
+        damage='malformed',
+        states=38,
+        images={'camera_0': 38, 'camera_1': 38, 'camera_2': 38},
+    ),
+    'odd/truncated_mcap': bridge(
+        0,
+        messages=206,
+        lost=100,
+        damage='cut off',
+        states=40,
+        images={'camera_0': 41, 'camera_1': 40, 'camera_2': 40},
+    ),
     'odd/zero_length_mcap': Refused('got an empty file'),
     'odd/zstd_file_db3': bridge(6),
     'odd/zstd_storage_mcap': bridge(6),
@@ -136,8 +153,14 @@ OUTCOMES = {
 def decode(message):
     if hasattr(message, 'format'):
         return decode_compressed(message.format, message.data)
-    return decode_image(message.encoding, message.height, message.width, message.step,
-                        message.is_bigendian, message.data)
+    return decode_image(
+        message.encoding,
+        message.height,
+        message.width,
+        message.step,
+        message.is_bigendian,
+        message.data,
+    )
 
 
 @pytest.mark.parametrize('name', OUTCOMES)
@@ -188,14 +211,26 @@ def outcome(bag, expected):
     assert all(expected.because in reason for reason in reasons), reasons[:3]
     assert bool(expected.damage) == bool(bag.damage) and expected.damage in ''.join(bag.damage)
     assert expected.note in ''.join(bag.notes)
-    return Read(num_messages, images, bag.num_lost, states, refused_images, refused_states,
-                expected.because, expected.damage, expected.note,
-                frozenset(sizes) if expected.sizes else frozenset())
+    return Read(
+        num_messages,
+        images,
+        bag.num_lost,
+        states,
+        refused_images,
+        refused_states,
+        expected.because,
+        expected.damage,
+        expected.note,
+        frozenset(sizes) if expected.sizes else frozenset(),
+    )
 
 
 def test_every_recording_of_the_shared_data_is_in_the_table(shared):
-    folders = {f'{path.parent.name}/{path.name}' for path in (shared / 'data' / 'bags').glob('*/*')
-               if path.is_dir()}
+    folders = {
+        f'{path.parent.name}/{path.name}'
+        for path in (shared / 'data' / 'bags').glob('*/*')
+        if path.is_dir()
+    }
     assert folders == set(OUTCOMES)
 
 

@@ -1,4 +1,5 @@
 """`oxygen replay`: what it says and how it ends."""
+
 import os
 import subprocess
 import sys
@@ -46,27 +47,33 @@ def test_record_compare_and_summary(tmp_path, capsys):
     assert f'differs from {golden}: observation 1, /oxygen/action_chunk' in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(('arguments', 'because'), [
-    (['--deterministic', '--rate', '2'], '--rate: expected without --deterministic'),
-    (['--deterministic', '--loop'], '--loop: expected without --deterministic'),
-    (['--deterministic', '--clock'], '--clock: expected without --deterministic'),
-    (['--rate', '101'], '--rate: expected 0.01 to 100, got 101'),
-    (['--clock', '0'], '--clock: expected 1 to 1000, got 0'),
-    (['--start', '9'], 'expected more than 9 s'),
-    (['--compare', 'x.json'], '--compare: expected together with --deterministic'),
-    (['--json', 'x.json'], '--json: expected together with --deterministic'),
-    (['--deterministic', '--compare', 'absent.json'], 'expected a golden that can be read'),
-    (['--deterministic', '--ask', 'soon:what'], '--ask: expected TIME:TEXT'),
-    (['--deterministic', '--remap', '/a'], '--remap: expected A:=B'),
-    (['--deterministic', '--remap', '/left/image_raw:=/chatter'], 'keeps topics apart'),
-    (['--remap', '/top:=/left'], 'expected a topic /top to take for another, got /chatter'),
-    (['--deterministic', '--set', 'model.seeds=1'], 'model.seeds: expected the name of a param'),
-    (['--deterministic', '--set', 'model.seed=one'], 'model.seed: expected a integer'),
-    (['--deterministic', '--set', 'kv.block_size=0'], 'kv.block_size: expected'),
-    (['--deterministic', '--start', '9'], 'expected more than 9 s'),
-    (['--deterministic', '--ask', '5:What?'], 'question: expected a time up to 0.353 s'),
-    (['--deterministic', '--duration', '0'], '--duration: expected above 0'),
-])
+@pytest.mark.parametrize(
+    ('arguments', 'because'),
+    [
+        (['--deterministic', '--rate', '2'], '--rate: expected without --deterministic'),
+        (['--deterministic', '--loop'], '--loop: expected without --deterministic'),
+        (['--deterministic', '--clock'], '--clock: expected without --deterministic'),
+        (['--rate', '101'], '--rate: expected 0.01 to 100, got 101'),
+        (['--clock', '0'], '--clock: expected 1 to 1000, got 0'),
+        (['--start', '9'], 'expected more than 9 s'),
+        (['--compare', 'x.json'], '--compare: expected together with --deterministic'),
+        (['--json', 'x.json'], '--json: expected together with --deterministic'),
+        (['--deterministic', '--compare', 'absent.json'], 'expected a golden that can be read'),
+        (['--deterministic', '--ask', 'soon:what'], '--ask: expected TIME:TEXT'),
+        (['--deterministic', '--remap', '/a'], '--remap: expected A:=B'),
+        (['--deterministic', '--remap', '/left/image_raw:=/chatter'], 'keeps topics apart'),
+        (['--remap', '/top:=/left'], 'expected a topic /top to take for another, got /chatter'),
+        (
+            ['--deterministic', '--set', 'model.seeds=1'],
+            'model.seeds: expected the name of a param',
+        ),
+        (['--deterministic', '--set', 'model.seed=one'], 'model.seed: expected a integer'),
+        (['--deterministic', '--set', 'kv.block_size=0'], 'kv.block_size: expected'),
+        (['--deterministic', '--start', '9'], 'expected more than 9 s'),
+        (['--deterministic', '--ask', '5:What?'], 'question: expected a time up to 0.353 s'),
+        (['--deterministic', '--duration', '0'], '--duration: expected above 0'),
+    ],
+)
 def test_what_cannot_be_meant_is_refused_in_one_line(tmp_path, capsys, arguments, because):
     assert main(['replay', str(make_bag(tmp_path / 'bag')), *arguments]) == 1
     err = capsys.readouterr().err
@@ -78,15 +85,34 @@ def test_what_cannot_be_meant_is_refused_in_one_line(tmp_path, capsys, arguments
 def test_in_real_time_through_dds(tmp_path, more):
     out = tmp_path / 'out'
     result = subprocess.run(
-        [sys.executable, '-m', 'oxygen_ros.cli', 'replay', str(make_bag(tmp_path / 'bag')),
-         '--loop', '--duration', '3', '--ask', '0.5:What?', '--record', str(out), *more],
-        env={**os.environ, 'ROS_DOMAIN_ID': str(1 + os.getpid() % 100)}, timeout=150,
-        capture_output=True, text=True, check=False)
+        [
+            sys.executable,
+            '-m',
+            'oxygen_ros.cli',
+            'replay',
+            str(make_bag(tmp_path / 'bag')),
+            '--loop',
+            '--duration',
+            '3',
+            '--ask',
+            '0.5:What?',
+            '--record',
+            str(out),
+            *more,
+        ],
+        env={**os.environ, 'ROS_DOMAIN_ID': str(1 + os.getpid() % 100)},
+        timeout=150,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert result.returncode == 0, result.stderr
     with AnyReader([out]) as reader:
         counts = {connection.topic: connection.msgcount for connection in reader.connections}
-        messages = [(connection.topic, reader.deserialize(data, connection.msgtype))
-                    for connection, _, data in reader.messages()]
+        messages = [
+            (connection.topic, reader.deserialize(data, connection.msgtype))
+            for connection, _, data in reader.messages()
+        ]
     targets = [message for topic, message in messages if topic == '/oxygen/target']
     assert len(targets) > 50 and counts['/oxygen/action_chunk'] > 10
     recorded_s = START_NS // 10**9

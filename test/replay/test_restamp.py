@@ -1,4 +1,5 @@
 """Recorded stamps are moved to now; what lies between them stays, and loops never go back."""
+
 from made_bags import joint_state, STORE
 import pytest
 
@@ -22,7 +23,8 @@ def test_big_endian_messages_are_moved_as_such():
     data = b'\x00\x00\x00\x00' + (3).to_bytes(4, 'big') + (4).to_bytes(4, 'big') + b'rest'
     assert read_stamp(data) == 3 * SECOND + 4
     assert write_stamp(data, 5 * SECOND + 6) == (
-        b'\x00\x00\x00\x00' + (5).to_bytes(4, 'big') + (6).to_bytes(4, 'big') + b'rest')
+        b'\x00\x00\x00\x00' + (5).to_bytes(4, 'big') + (6).to_bytes(4, 'big') + b'rest'
+    )
 
 
 @pytest.mark.parametrize('data', [b'', bytes(11)])
@@ -35,25 +37,34 @@ def play(shift, now_ns, messages):
     return [shift.moved(topic, recorded_ns, stamp_ns) for topic, recorded_ns, stamp_ns in messages]
 
 
-RECORDING = [('a', START + ns, START + ns - latency) for ns, latency in
-             ((0, 4_000), (50_000_000, 9_000), (100_000_000, 2_000))]
+RECORDING = [
+    ('a', START + ns, START + ns - latency)
+    for ns, latency in ((0, 4_000), (50_000_000, 9_000), (100_000_000, 2_000))
+]
 
 
 def test_spacing_and_latency_are_kept():
     assert play(StampShift(START, 1.0), NOW, RECORDING) == [
-        NOW - 4_000, NOW + 50_000_000 - 9_000, NOW + 100_000_000 - 2_000]
+        NOW - 4_000,
+        NOW + 50_000_000 - 9_000,
+        NOW + 100_000_000 - 2_000,
+    ]
 
 
 def test_another_pace_scales_the_spacing():
     assert play(StampShift(START, 2.0), NOW, RECORDING) == [
-        NOW - 2_000, NOW + 25_000_000 - 4_500, NOW + 50_000_000 - 1_000]
+        NOW - 2_000,
+        NOW + 25_000_000 - 4_500,
+        NOW + 50_000_000 - 1_000,
+    ]
 
 
 def test_skews_between_cameras_are_kept():
     shift = StampShift(START, 1.0)
     for now_ns in (NOW, NOW + SECOND):
-        left, right = play(shift, now_ns, [('left', START, START),
-                                           ('right', START, START + 3_000)])
+        left, right = play(
+            shift, now_ns, [('left', START, START), ('right', START, START + 3_000)]
+        )
         assert right - left == 3_000
 
 

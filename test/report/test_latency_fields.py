@@ -1,4 +1,5 @@
 """Fields, growth of counters, limits and claims."""
+
 import math
 from pathlib import Path
 import re
@@ -26,14 +27,21 @@ def test_limits_are_of_fields_and_in_order():
 def test_a_field_that_a_report_lacks_is_unknown():
     class Old:
         ticks = 7.0
+
     row = row_of(Old())
     assert row[FIELDS.index('ticks')] == 7.0
     assert np.isnan(row).sum() == len(FIELDS) - 1
 
 
-@pytest.mark.parametrize('counts, grown', [
-    ([], []), ([5.0], [0.0]), ([5.0, 6.0, 6.0, 9.0], [0.0, 1.0, 0.0, 3.0]),
-    ([90.0, 2.0, 3.0], [0.0, 2.0, 1.0])])
+@pytest.mark.parametrize(
+    'counts, grown',
+    [
+        ([], []),
+        ([5.0], [0.0]),
+        ([5.0, 6.0, 6.0, 9.0], [0.0, 1.0, 0.0, 3.0]),
+        ([90.0, 2.0, 3.0], [0.0, 2.0, 1.0]),
+    ],
+)
 def test_a_counter_that_starts_again_grows_by_what_it_then_counts(counts, grown):
     assert growth(np.array(counts)).tolist() == grown
 
@@ -41,7 +49,12 @@ def test_a_counter_that_starts_again_grows_by_what_it_then_counts(counts, grown)
 def test_a_figure_that_meets_a_limit_is_within_it():
     threshold = Threshold(0.4, 2.0)
     assert [threshold.judge(value) for value in (0.4, 0.41, 2.0, 2.1, math.nan)] == [
-        Level.GOOD, Level.WARN, Level.WARN, Level.BAD, Level.UNKNOWN]
+        Level.GOOD,
+        Level.WARN,
+        Level.WARN,
+        Level.BAD,
+        Level.UNKNOWN,
+    ]
     assert judge('on_time_ratio', 0.994) is Level.GOOD
     assert judge('on_time_ratio', 0.9939) is Level.WARN
     assert judge('on_time_ratio', 0.5) is Level.BAD
@@ -53,18 +66,23 @@ def test_no_kv_at_all_saves_nothing_known():
 
 
 def test_the_heaviest_load_speaks_for_a_claim():
-    findings = compare({'tick.idle.full.sd_ms': 0.1,
-                        'tick.dialogue4_scene_cameras.full.sd_ms': 0.5})
+    findings = compare(
+        {'tick.idle.full.sd_ms': 0.1, 'tick.dialogue4_scene_cameras.full.sd_ms': 0.5}
+    )
     jitter = next(finding for finding in findings if 'jitter' in finding.claim.what)
     assert (jitter.value, jitter.verdict, jitter.text) == (0.5, Verdict.NOT_MET, '0.5 ms')
 
 
-@pytest.mark.parametrize('figures, what, verdict', [
-    ({'kv.reduction': 0.62, 'kv.limit': 0.624}, 'KV', Verdict.MET),
-    ({'kv.reduction': 0.62, 'kv.limit': 0.66}, 'KV', Verdict.NOT_MET),
-    ({'tick.idle.full.sd_ms': 0.5, 'tick.bare.sd_ms': 0.3}, 'jitter', Verdict.MET),
-    ({'tick.idle.full.sd_ms': 0.5, 'tick.bare.sd_ms': 0.1}, 'jitter', Verdict.NOT_MET),
-    ({'preempt.wait_ms.p99': 4.0, 'tick.bare.p99_ms': 0.6}, 'wait', Verdict.MET)])
+@pytest.mark.parametrize(
+    'figures, what, verdict',
+    [
+        ({'kv.reduction': 0.62, 'kv.limit': 0.624}, 'KV', Verdict.MET),
+        ({'kv.reduction': 0.62, 'kv.limit': 0.66}, 'KV', Verdict.NOT_MET),
+        ({'tick.idle.full.sd_ms': 0.5, 'tick.bare.sd_ms': 0.3}, 'jitter', Verdict.MET),
+        ({'tick.idle.full.sd_ms': 0.5, 'tick.bare.sd_ms': 0.1}, 'jitter', Verdict.NOT_MET),
+        ({'preempt.wait_ms.p99': 4.0, 'tick.bare.p99_ms': 0.6}, 'wait', Verdict.MET),
+    ],
+)
 def test_a_claim_asks_for_no_more_than_the_machine_can_do(figures, what, verdict):
     finding = next(finding for finding in compare(figures) if what in finding.claim.what)
     assert finding.verdict is verdict

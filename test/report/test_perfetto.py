@@ -1,4 +1,5 @@
 """A timeline becomes a trace that Perfetto opens."""
+
 import json
 
 import numpy as np
@@ -26,9 +27,17 @@ def test_a_trace_is_chrome_json_with_an_event_for_each_row(timeline, tmp_path):
     assert trace['displayTimeUnit'] == 'ms'
     slices = [event for event in trace['traceEvents'] if event['ph'] == 'X']
     assert [event['name'] for event in slices] == [
-        'prefix slice', 'action waits for a slice', 'action pass', 'dialogue slice']
+        'prefix slice',
+        'action waits for a slice',
+        'action pass',
+        'dialogue slice',
+    ]
     assert [(event['ts'], event['dur']) for event in slices] == [
-        (0.0, 2000.0), (1000.0, 1000.0), (2000.0, 3000.0), (5000.0, 1.5)]
+        (0.0, 2000.0),
+        (1000.0, 1000.0),
+        (2000.0, 3000.0),
+        (5000.0, 1.5),
+    ]
     assert slices[2]['args'] == {'units': 1, 'observation_id': 40}
     assert slices[3]['args'] == {'units': 1, 'rows': 3}
 

@@ -1,4 +1,5 @@
 """`oxygen report`: the page stands alone and says what was measured."""
+
 from html.parser import HTMLParser
 import json
 from pathlib import Path
@@ -60,20 +61,39 @@ def read_page(path):
 
 def bench():
     """Return what a benchmark writes, in small."""
-    tick = {load: {row: {'sd_ms': 0.1 + number / 7.0, 'p99_ms': 1.0 / 3.0, 'worst_ms': 2.0,
-                         'on_time': 0.995, 'held': 0, 'age_ms': {'p50': 80.0, 'p99': 120.0}}
-                   for number, row in enumerate(ROWS)} for load in LOADS}
-    return {'kv': {'bytes': {'isolated': 9_000_001, 'shared': 3_000_000, 'reduction': 2.0 / 3.0}},
-            'cycle_ms': {row: {'p50': 50.0, 'p99': 61.7} for row in ROWS},
-            'cycle': {'speedup': 2.3, 'predicted_speedup': 2.6},
-            'tick': tick | {'bare': {'sd_ms': 0.19, 'p99_ms': 0.6}},
-            'preempt': {'wait_ms': {'p50': 0.9, 'p99': 3.1}},
-            'dialogue': {load: {'ttft_ms': {'p50': 100.0, 'p99': 300.0}, 'tokens_per_s': 210.0}
-                         for load in LOADS},
-            'action': {'chunks_per_s': 49.7, 'actions_per_s': 795.2, 'over_floor': 1.7,
-                       'pass_ms': {'p50': 3.9, 'p99': 6.2}},
-            'ingest': {'ms': {'p50': 1.2, 'p99': 4.4}, 'frames_in': 7200, 'frames_out': 7200},
-            'env': {'cpu': '<a href="http://nowhere.invalid">cpu</a>', 'cores': 2}}
+    tick = {
+        load: {
+            row: {
+                'sd_ms': 0.1 + number / 7.0,
+                'p99_ms': 1.0 / 3.0,
+                'worst_ms': 2.0,
+                'on_time': 0.995,
+                'held': 0,
+                'age_ms': {'p50': 80.0, 'p99': 120.0},
+            }
+            for number, row in enumerate(ROWS)
+        }
+        for load in LOADS
+    }
+    return {
+        'kv': {'bytes': {'isolated': 9_000_001, 'shared': 3_000_000, 'reduction': 2.0 / 3.0}},
+        'cycle_ms': {row: {'p50': 50.0, 'p99': 61.7} for row in ROWS},
+        'cycle': {'speedup': 2.3, 'predicted_speedup': 2.6},
+        'tick': tick | {'bare': {'sd_ms': 0.19, 'p99_ms': 0.6}},
+        'preempt': {'wait_ms': {'p50': 0.9, 'p99': 3.1}},
+        'dialogue': {
+            load: {'ttft_ms': {'p50': 100.0, 'p99': 300.0}, 'tokens_per_s': 210.0}
+            for load in LOADS
+        },
+        'action': {
+            'chunks_per_s': 49.7,
+            'actions_per_s': 795.2,
+            'over_floor': 1.7,
+            'pass_ms': {'p50': 3.9, 'p99': 6.2},
+        },
+        'ingest': {'ms': {'p50': 1.2, 'p99': 4.4}, 'frames_in': 7200, 'frames_out': 7200},
+        'env': {'cpu': '<a href="http://nowhere.invalid">cpu</a>', 'cores': 2},
+    }
 
 
 @pytest.fixture(scope='module')
@@ -85,8 +105,19 @@ def recorded(tmp_path_factory):
 def test_a_benchmark_page_holds_every_number_of_the_json(tmp_path, capsys):
     source = tmp_path / 'bench.json'
     source.write_text(json.dumps(bench()))
-    assert main(['report', str(source), '-o', str(tmp_path / 'page.html'),
-                 '--png', str(tmp_path / 'png')]) == 0
+    assert (
+        main(
+            [
+                'report',
+                str(source),
+                '-o',
+                str(tmp_path / 'page.html'),
+                '--png',
+                str(tmp_path / 'png'),
+            ]
+        )
+        == 0
+    )
     page = read_page(tmp_path / 'page.html')
     assert page.figures == read_bench(source)[0]
     exact = bench()['tick']['dialogue1']['full']['sd_ms']
@@ -94,13 +125,21 @@ def test_a_benchmark_page_holds_every_number_of_the_json(tmp_path, capsys):
     counts = [page.verdicts.count(verdict) for verdict in ('met', 'not_met', 'no_figure')]
     assert counts == [9, 1, 1]  # the jitter of `full` is above its limit; no scene graph
     plots = sorted(file.name for file in (tmp_path / 'png').iterdir())
-    assert plots == ['cycles.png', 'first_token.png', 'kv.png', 'on_time.png', 'ticks.png',
-                     'waits.png']
+    assert plots == [
+        'cycles.png',
+        'first_token.png',
+        'kv.png',
+        'on_time.png',
+        'ticks.png',
+        'waits.png',
+    ]
     assert '6 plots' in capsys.readouterr().out
 
 
-@pytest.mark.parametrize('content', [{'a': 1}, {'kv': {'bytes': {'shared': 3}}},
-                                     {'tick': {'idle': {'full': {'p99_ms': 1.0}}}}])
+@pytest.mark.parametrize(
+    'content',
+    [{'a': 1}, {'kv': {'bytes': {'shared': 3}}}, {'tick': {'idle': {'full': {'p99_ms': 1.0}}}}],
+)
 def test_a_benchmark_with_little_in_it_makes_a_page(content, tmp_path):
     source = tmp_path / 'bench.json'
     source.write_text(json.dumps(content))
@@ -157,8 +196,10 @@ def test_the_worst_second_shows_what_the_engine_ran_around_the_late_tick(recorde
     plan = Plan()
     with open_bag(path) as bag:
         recording = read_recording(bag)
-    lanes = {name: spans for name, spans, _ in
-             lanes_around(recording, START_NS + plan.late_tick * TICK_NS)}
+    lanes = {
+        name: spans
+        for name, spans, _ in lanes_around(recording, START_NS + plan.late_tick * TICK_NS)
+    }
     assert list(lanes) == ['action pass', 'action waits', 'prefix', 'dialogue', 'scene graph']
     assert len(lanes['prefix']) == len(lanes['scene graph']) == 0
     assert 50 <= len(lanes['action waits']) <= 52
@@ -171,16 +212,32 @@ def test_the_worst_second_shows_what_the_engine_ran_around_the_late_tick(recorde
 
 def test_a_deterministic_replay_reports_its_slices(tmp_path, capsys):
     out, page = tmp_path / 'out', tmp_path / 'page.html'
-    assert main(['replay', str(make_bag(tmp_path / 'bag')), '--deterministic', '--record',
-                 str(out), '--ask', '0.1:What?']) == 0
+    assert (
+        main(
+            [
+                'replay',
+                str(make_bag(tmp_path / 'bag')),
+                '--deterministic',
+                '--record',
+                str(out),
+                '--ask',
+                '0.1:What?',
+            ]
+        )
+        == 0
+    )
     assert main(['report', str(out), '-o', str(page)]) == 0
     figures = read_page(page).figures
     assert figures['timeline.entries'] > 50 and figures['slices.prefix_ms.p50'] > 0.0
     with open_bag(out) as bag:
         recording = read_recording(bag)
     rows = recording.timeline()
-    assert recording.start_ns - 10**9 < rows[:, 1].min() < rows[:, 2].max() < 10**9 + max(
-        recording.tick_ns)
+    assert (
+        recording.start_ns - 10**9
+        < rows[:, 1].min()
+        < rows[:, 2].max()
+        < 10**9 + max(recording.tick_ns)
+    )
 
 
 def test_sqlite_is_read_and_a_damaged_file_is_reported_and_fails(tmp_path, capsys):
@@ -203,11 +260,15 @@ def test_of_several_nodes_one_is_chosen_by_name(recorded, tmp_path, capsys):
     assert 'expected figures of /right, got those of /left/oxygen' in capsys.readouterr().err
 
 
-@pytest.mark.parametrize('name, content, expected', [
-    ('no.json', None, 'expected a recording or a JSON file, found nothing'),
-    ('bad.json', '{', 'expected a JSON file of a benchmark'),
-    ('list.json', '[1]', 'expected a JSON object, got list'),
-    ('empty.json', '{}', 'expected figures, got no number')])
+@pytest.mark.parametrize(
+    'name, content, expected',
+    [
+        ('no.json', None, 'expected a recording or a JSON file, found nothing'),
+        ('bad.json', '{', 'expected a JSON file of a benchmark'),
+        ('list.json', '[1]', 'expected a JSON object, got list'),
+        ('empty.json', '{}', 'expected figures, got no number'),
+    ],
+)
 def test_what_is_no_source_is_refused_in_one_line(name, content, expected, tmp_path, capsys):
     if content is not None:
         (tmp_path / name).write_text(content)
@@ -219,6 +280,17 @@ def test_what_is_no_source_is_refused_in_one_line(name, content, expected, tmp_p
 def test_a_trace_of_a_json_is_refused(tmp_path, capsys):
     source = tmp_path / 'bench.json'
     source.write_text('{"a": 1}')
-    assert main(['report', str(source), '-o', str(tmp_path / 'page.html'),
-                 '--trace', str(tmp_path / 'trace.json')]) == 1
+    assert (
+        main(
+            [
+                'report',
+                str(source),
+                '-o',
+                str(tmp_path / 'page.html'),
+                '--trace',
+                str(tmp_path / 'trace.json'),
+            ]
+        )
+        == 1
+    )
     assert 'which holds no times' in capsys.readouterr().err

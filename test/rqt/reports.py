@@ -1,4 +1,5 @@
 """Reports as rows, and a clock that only the test moves."""
+
 import numpy as np
 
 from oxygen_ros.report.latency_fields import COLUMN, FIELDS
@@ -19,11 +20,21 @@ class Clock:
 def report(**values):
     """Return a report in which all is well, but for the values given."""
     row = np.full(len(FIELDS), 1.0)
-    good = {'on_time_ratio': 1.0, 'overruns': 0.0, 'held': 0.0, 'jitter_sd_ms': 0.1,
-            'jitter_p99_ms': 0.3, 'jitter_max_ms': 0.6, 'action_pass_p99_ms': 5.0,
-            'observation_age_p99_ms': 90.0, 'ttft_ms': 180.0, 'kv_blocks_free': 200.0,
-            'kv_bytes_shared': 1.0 * 2 ** 20, 'kv_bytes_isolated': 3.0 * 2 ** 20,
-            'camera_age_max_ms': 40.0}
+    good = {
+        'on_time_ratio': 1.0,
+        'overruns': 0.0,
+        'held': 0.0,
+        'jitter_sd_ms': 0.1,
+        'jitter_p99_ms': 0.3,
+        'jitter_max_ms': 0.6,
+        'action_pass_p99_ms': 5.0,
+        'observation_age_p99_ms': 90.0,
+        'ttft_ms': 180.0,
+        'kv_blocks_free': 200.0,
+        'kv_bytes_shared': 1.0 * 2**20,
+        'kv_bytes_isolated': 3.0 * 2**20,
+        'camera_age_max_ms': 40.0,
+    }
     for name, value in (good | values).items():
         row[COLUMN[name]] = value
     return row

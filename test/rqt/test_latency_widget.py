@@ -1,4 +1,5 @@
 """The widget, drawn into memory."""
+
 import ast
 import json
 import os
@@ -49,7 +50,7 @@ def colours_in(widget):
     data = image.constBits().asarray(image.sizeInBytes())
     counts = {}
     for place in range(0, len(data), 4):
-        key = bytes(data[place:place + 3])
+        key = bytes(data[place : place + 3])
         counts[key] = counts.get(key, 0) + 1
     return counts
 
@@ -170,12 +171,16 @@ class _Context:
 @pytest.fixture
 def plugin_module(monkeypatch):
     stub = types.ModuleType('rqt_gui_py.plugin')
-    stub.Plugin = type('Plugin', (QtCore.QObject,), {
-        '__init__': lambda self, context: QtCore.QObject.__init__(self)})
+    stub.Plugin = type(
+        'Plugin',
+        (QtCore.QObject,),
+        {'__init__': lambda self, context: QtCore.QObject.__init__(self)},
+    )
     monkeypatch.setitem(sys.modules, 'rqt_gui_py', types.ModuleType('rqt_gui_py'))
     monkeypatch.setitem(sys.modules, 'rqt_gui_py.plugin', stub)
     monkeypatch.delitem(sys.modules, 'oxygen_ros.rqt.plugin', raising=False)
     import oxygen_ros.rqt.plugin as module
+
     yield module
     sys.modules.pop('oxygen_ros.rqt.plugin', None)
 
@@ -207,8 +212,11 @@ def test_the_perspective_lays_out_three_plugins_and_holds_nothing_but_literals(r
     perspective = json.loads(text)
     manager = perspective['groups']['pluginmanager']
     running = ast.literal_eval(manager['keys']['running-plugins']['repr'])
-    assert set(running) == {'oxygen_ros/OxygenLatency', 'rqt_plot/Plot',
-                            'rqt_runtime_monitor/RuntimeMonitor'}
+    assert set(running) == {
+        'oxygen_ros/OxygenLatency',
+        'rqt_plot/Plot',
+        'rqt_runtime_monitor/RuntimeMonitor',
+    }
     plot = manager['groups']['plugin__rqt_plot__Plot__1']['groups']['plugin']['keys']
     for topic in ast.literal_eval(plot['topics']['repr']):
         assert topic.rpartition('/')[0] == DEFAULT_TOPIC and topic.rpartition('/')[2] in FIELDS
@@ -223,7 +231,7 @@ def test_in_a_narrow_window_the_first_figures_stay(widget, application):
     widget.resize(widget.minimumSizeHint().width(), 640)
     application.processEvents()
     shown = [field for field, tile in widget.tiles.tiles.items() if tile.isVisible()]
-    assert shown == list(widget.tiles.tiles)[:len(shown)] and 1 <= len(shown) < 9
+    assert shown == list(widget.tiles.tiles)[: len(shown)] and 1 <= len(shown) < 9
     widget.resize(1600, 640)
     application.processEvents()
     assert all(tile.isVisible() for tile in widget.tiles.tiles.values())

@@ -1,4 +1,5 @@
 """Reports over ROS: into the widget from another thread, into the terminal."""
+
 import io
 import os
 import signal
@@ -33,8 +34,12 @@ def model():
 
 
 def test_the_table_shows_now_worst_and_course(model):
-    feed(model.history, model.history.clock, 100,
-         make=lambda index: report(jitter_sd_ms=3.0 if index == 50 else 0.2, ttft_ms=float('nan')))
+    feed(
+        model.history,
+        model.history.clock,
+        100,
+        make=lambda index: report(jitter_sd_ms=3.0 if index == 50 else 0.2, ttft_ms=float('nan')),
+    )
     model.history.add_camera_ages({'front': 25.0})
     text = text_of(model)
     assert 'live, 10 reports/s' in text
@@ -55,8 +60,12 @@ def test_the_terminal_says_when_reports_stop(model):
 
 
 def test_the_course_keeps_the_peak_of_each_stretch(model):
-    feed(model.history, model.history.clock, 600,
-         make=lambda index: report(jitter_sd_ms=8.0 if index == 300 else 1.0))
+    feed(
+        model.history,
+        model.history.clock,
+        600,
+        make=lambda index: report(jitter_sd_ms=8.0 if index == 300 else 1.0),
+    )
     course = graph(model.view(), model.view().rows[:, FIELDS.index('jitter_sd_ms')])
     assert course.count('█') == 1 and set(course) == {'█', '▂'}
 
@@ -68,16 +77,21 @@ class _Publisher:
         from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 
         from oxygen_ros.msg import LatencyReport
+
         self.context = rclpy.Context()
         rclpy.init(args=[], context=self.context)
         self.node = rclpy.create_node('monitor_test', context=self.context)
         self.reports = self.node.create_publisher(LatencyReport, topic, 10)
         self.diagnostics = self.node.create_publisher(DiagnosticArray, '/diagnostics', 10)
         self.report = LatencyReport(jitter_sd_ms=0.125, ticks=50.0)
-        self.array = DiagnosticArray(status=[
-            DiagnosticStatus(name=f'{node}: camera front', values=[KeyValue(key='age (s)',
-                                                                           value=age)])
-            for node, age in (('monitor_test', '0.031'), ('another', '7.0'))])
+        self.array = DiagnosticArray(
+            status=[
+                DiagnosticStatus(
+                    name=f'{node}: camera front', values=[KeyValue(key='age (s)', value=age)]
+                )
+                for node, age in (('monitor_test', '0.031'), ('another', '7.0'))
+            ]
+        )
         self.ended = threading.Event()
         self.thread = threading.Thread(target=self.run)
         self.thread.start()
@@ -111,6 +125,7 @@ def watch():
     from oxygen_ros.rqt.feed import WidgetFeed
     from oxygen_ros.rqt.latency_widget import LatencyWidget
     from oxygen_ros.rqt.qt import QtWidgets
+
     application = QtWidgets.QApplication.instance() or QtWidgets.QApplication(['test'])
     context = rclpy.Context()
     rclpy.init(args=[], context=context)
@@ -146,7 +161,8 @@ def test_reports_reach_the_widget_on_its_own_thread(publisher, watch):
     wait_for(lambda: len(widget.model.history) > 3 and widget.model.view().cameras)
     assert widget.model.view().rows[-1][FIELDS.index('jitter_sd_ms')] == 0.125
     assert {name: ages_ms[-1] for name, (_, ages_ms) in widget.model.view().cameras.items()} == {
-        'front': pytest.approx(31.0)}
+        'front': pytest.approx(31.0)
+    }
     assert threads == {threading.get_ident()}
 
 
@@ -167,6 +183,7 @@ def _noting(threads, function):
     def noted(*args):
         threads.add(threading.get_ident())
         function(*args)
+
     return noted
 
 
@@ -174,7 +191,10 @@ def _noting(threads, function):
 def test_top_into_a_pipe_prints_lines_and_ends_with_the_pipe(publisher):
     process = subprocess.Popen(
         [sys.executable, '-m', 'oxygen_ros.cli', 'top', '--topic', TOPIC, '--period', '0.2'],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     lines = iter(process.stdout.readline, '')
     found = next(text for text in lines if text.startswith('on_time_ratio='))
     assert 'jitter_sd_ms=0.125' in found
@@ -187,7 +207,11 @@ def test_the_monitor_runs_until_it_is_interrupted():
     environment = dict(os.environ, QT_QPA_PLATFORM='offscreen')
     process = subprocess.Popen(
         [sys.executable, '-m', 'oxygen_ros.cli', 'monitor', '--topic', TOPIC],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
     assert process.stdout.readline().startswith(f'watching {TOPIC}')
     process.send_signal(signal.SIGINT)
     assert process.wait(timeout=60.0) == 0
@@ -197,7 +221,8 @@ def test_the_monitor_runs_until_it_is_interrupted():
 def test_top_once_without_a_report_says_so(capsys):
     assert main(['top', '--once', '--topic', '/nobody/latency', '--timeout', '0.2']) == 1
     assert capsys.readouterr().err == (
-        'oxygen top: /nobody/latency: expected a report within 0.2 s, got none\n')
+        'oxygen top: /nobody/latency: expected a report within 0.2 s, got none\n'
+    )
 
 
 def test_the_monitor_without_a_display_names_the_way_out(monkeypatch, capsys):

@@ -1,4 +1,5 @@
 """What the monitor shows, without Qt: history, pause, staleness, plots as data."""
+
 import csv
 import math
 
@@ -88,14 +89,20 @@ def test_every_panel_can_be_made_of_nothing(model):
         assert plot.level is Level.UNKNOWN
 
 
-@pytest.mark.parametrize('values, panel, level', [
-    ({'jitter_p99_ms': 0.3}, jitter, Level.GOOD), ({'jitter_p99_ms': 1.5}, jitter, Level.WARN),
-    ({'jitter_p99_ms': 2.5}, jitter, Level.BAD), ({'on_time_ratio': 0.97}, missed, Level.WARN),
-    ({'action_wait_p99_ms': 21.0}, stages, Level.BAD),
-    ({'ttft_ms': 500.0}, first_token, Level.WARN),
-    ({'ttft_ms': math.nan}, first_token, Level.UNKNOWN),
-    ({'kv_blocks_free': 0.0}, kv_use, Level.BAD),
-    ({'camera_age_max_ms': 1500.0}, ages, Level.BAD)])
+@pytest.mark.parametrize(
+    'values, panel, level',
+    [
+        ({'jitter_p99_ms': 0.3}, jitter, Level.GOOD),
+        ({'jitter_p99_ms': 1.5}, jitter, Level.WARN),
+        ({'jitter_p99_ms': 2.5}, jitter, Level.BAD),
+        ({'on_time_ratio': 0.97}, missed, Level.WARN),
+        ({'action_wait_p99_ms': 21.0}, stages, Level.BAD),
+        ({'ttft_ms': 500.0}, first_token, Level.WARN),
+        ({'ttft_ms': math.nan}, first_token, Level.UNKNOWN),
+        ({'kv_blocks_free': 0.0}, kv_use, Level.BAD),
+        ({'camera_age_max_ms': 1500.0}, ages, Level.BAD),
+    ],
+)
 def test_a_plot_has_the_level_of_its_newest_figure(model, clock, values, panel, level):
     feed(model.history, clock, 3)
     feed(model.history, clock, 1, make=lambda index: report(**values))
@@ -113,12 +120,20 @@ def test_missed_deadlines_are_counted_by_cause_and_none_twice(model, clock):
         skipped, held, late = min(index, 4), 2.0 * (index >= 5), 1.0 * (index >= 7)
         ticks = 5.0 * (index + 1)
         missing = skipped + held + late
-        return report(ticks=ticks, overruns=skipped, held=held,
-                      on_time_ratio=1.0 - missing / (ticks + skipped))
+        return report(
+            ticks=ticks,
+            overruns=skipped,
+            held=held,
+            on_time_ratio=1.0 - missing / (ticks + skipped),
+        )
+
     feed(model.history, clock, 40, make=made)
     plot = missed(model.view())
     assert {series.label: series.values.sum() for series in plot.series} == {
-        'skipped': 4.0, 'held': 2.0, 'late or old': 1.0}
+        'skipped': 4.0,
+        'held': 2.0,
+        'late or old': 1.0,
+    }
 
 
 def test_bars_keep_their_places_while_time_goes_on(model, clock):
@@ -134,7 +149,9 @@ def test_kv_is_shown_shared_and_isolated_in_one_unit(model, clock):
     plot = kv_use(model.view())
     assert plot.unit == 'MiB'
     assert {series.label: series.values[-1] for series in plot.series} == {
-        'isolated': 3.0, 'shared': 1.0}
+        'isolated': 3.0,
+        'shared': 1.0,
+    }
     assert plot.headline == '1.00 MiB, 66.67 % saved'
 
 
@@ -146,8 +163,12 @@ def test_each_camera_has_its_own_line_where_its_age_is_known(model, clock):
 
 
 def test_csv_holds_every_report_with_all_digits(model, clock, tmp_path):
-    feed(model.history, clock, 3, make=lambda index: report(jitter_sd_ms=index / 3.0,
-                                                            ttft_ms=math.nan))
+    feed(
+        model.history,
+        clock,
+        3,
+        make=lambda index: report(jitter_sd_ms=index / 3.0, ttft_ms=math.nan),
+    )
     clock.now_s += 0.01
     model.history.add_camera_ages({'front': 25.0})
     feed(model.history, clock, 1)
@@ -161,9 +182,16 @@ def test_csv_holds_every_report_with_all_digits(model, clock, tmp_path):
     assert [row['camera_age_ms.front'] for row in rows] == ['', '', '', '25.0']
 
 
-@pytest.mark.parametrize('top, expected', [
-    (0.0, [0.0, 1.0]), (math.nan, [0.0, 1.0]), (4.0, [0.0, 1.0, 2.0, 3.0, 4.0]),
-    (0.9, [0.0, 0.25, 0.5, 0.75, 1.0]), (1100.0, [0.0, 500.0, 1000.0, 1500.0])])
+@pytest.mark.parametrize(
+    'top, expected',
+    [
+        (0.0, [0.0, 1.0]),
+        (math.nan, [0.0, 1.0]),
+        (4.0, [0.0, 1.0, 2.0, 3.0, 4.0]),
+        (0.9, [0.0, 0.25, 0.5, 0.75, 1.0]),
+        (1100.0, [0.0, 500.0, 1000.0, 1500.0]),
+    ],
+)
 def test_marks_are_round_and_reach_the_top(top, expected):
     assert marks(top) == pytest.approx(expected)
 
@@ -183,9 +211,16 @@ def test_thinning_keeps_the_spikes():
 
 def test_texts_never_round_up_to_perfect():
     assert [percent(value) for value in (1.0, 0.99999, 0.5, math.nan)] == [
-        '100 %', '99.99 %', '50.00 %', '--']
-    assert [size(value) for value in (12.0, 2048.0, 3.5 * 2 ** 30)] == [
-        '12.0 B', '2.00 KiB', '3.50 GiB']
+        '100 %',
+        '99.99 %',
+        '50.00 %',
+        '--',
+    ]
+    assert [size(value) for value in (12.0, 2048.0, 3.5 * 2**30)] == [
+        '12.0 B',
+        '2.00 KiB',
+        '3.50 GiB',
+    ]
 
 
 def test_figures_know_their_worst():

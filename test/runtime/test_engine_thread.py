@@ -1,4 +1,5 @@
 """The engine's thread with an engine that fails when told to."""
+
 import time
 
 import pytest
@@ -94,7 +95,8 @@ def test_many_faults_in_a_row_are_a_failure_that_ends_with_their_cause(engine, t
 
 
 def test_an_engine_whose_memory_is_in_disorder_does_not_run_again_until_it_is_started(
-        engine, thread, reports):
+    engine, thread, reports
+):
     engine.is_sound = engine.works = False
     wait_for(lambda: thread.is_lost)
     engine.works = True
@@ -126,8 +128,15 @@ def test_a_deadline_that_passes_during_an_empty_cycle_is_not_slept_through(engin
         return 0
 
     monkeypatch.setattr(engine, 'run_cycle', run_cycle)
-    monkeypatch.setattr(engine, 'deadline_ns', lambda now_ns: start_ns + max(
-        0, (now_ns - start_ns) // period_ns + 1) * period_ns if now_ns >= start_ns else start_ns)
+    monkeypatch.setattr(
+        engine,
+        'deadline_ns',
+        lambda now_ns: (
+            start_ns + max(0, (now_ns - start_ns) // period_ns + 1) * period_ns
+            if now_ns >= start_ns
+            else start_ns
+        ),
+    )
     thread = EngineThread(engine, lambda report: None)
     thread.start(start_ns)
     try:

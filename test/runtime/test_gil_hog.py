@@ -1,4 +1,5 @@
 """A library that keeps the interpreter for 100 ms, in the tick's own process."""
+
 import ctypes
 import sys
 import time
@@ -23,25 +24,47 @@ class Robot:
     def __init__(self):
         self.targets = []  # (target, time, overruns so far)
         config = TickLoopConfig(
-            TickConfig(1, max_observation_age_ns=10_000 * MS, max_state_age_ns=10_000 * MS,
-                       activation_ramp_ns=0, recovery_ramp_ns=0),
+            TickConfig(
+                1,
+                max_observation_age_ns=10_000 * MS,
+                max_state_age_ns=10_000 * MS,
+                activation_ramp_ns=0,
+                recovery_ramp_ns=0,
+            ),
             JointLimits.create(1, max_velocity=2.0),
-            realtime=RealtimeSettings(freeze_gc=False))
+            realtime=RealtimeSettings(freeze_gc=False),
+        )
         self.loop = TickLoop(config, self.on_target, lambda: self.state)
         self.start_ns = time.monotonic_ns() + PERIOD_NS
         self.state = RobotState(self.start_ns, self.start_ns, np.zeros(1, np.float32))
         epoch = self.loop.prepare()
         steps = SPEED * 0.02 * np.arange(HORIZON, dtype=np.float32)[:, None]
-        self.loop.buffer.add(ActionChunk(
-            1, epoch, steps, self.start_ns, self.start_ns, PERIOD_NS, self.start_ns,
-            self.start_ns, self.start_ns, Provenance(1, 0, ('front',), (0,), 0, 'sum')))
+        self.loop.buffer.add(
+            ActionChunk(
+                1,
+                epoch,
+                steps,
+                self.start_ns,
+                self.start_ns,
+                PERIOD_NS,
+                self.start_ns,
+                self.start_ns,
+                self.start_ns,
+                Provenance(1, 0, ('front',), (0,), 0, 'sum'),
+            )
+        )
         self.loop.arming.enable()
         self.loop.start(self.start_ns)
 
     def on_target(self, decision, lateness_ns):
         thread = self.loop.thread
-        self.targets.append((decision.target, time.monotonic_ns(),
-                             thread.num_overruns if thread is not None else 0))
+        self.targets.append(
+            (
+                decision.target,
+                time.monotonic_ns(),
+                thread.num_overruns if thread is not None else 0,
+            )
+        )
 
     def wanted(self, deadline_ns):
         return SPEED * (deadline_ns - self.start_ns) * 1e-9
@@ -95,5 +118,6 @@ def test_the_ticks_inside_are_missed_and_counted_and_the_next_is_on_schedule(rob
     assert (np.diff(times_ns) < PERIOD_NS // 2 - 2 * MS).sum() <= 3
     # Each is the target of its own time, the first after a hog included.
     values = np.array([target.values[0] for target, _ in targets])
-    assert np.allclose(values, [robot.wanted(deadline_ns) for deadline_ns in deadlines_ns],
-                       atol=1e-6)
+    assert np.allclose(
+        values, [robot.wanted(deadline_ns) for deadline_ns in deadlines_ns], atol=1e-6
+    )

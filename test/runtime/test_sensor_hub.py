@@ -1,4 +1,5 @@
 """Observations: what makes one, and what is too old, too far apart or missing."""
+
 import numpy as np
 import pytest
 
@@ -101,13 +102,20 @@ def test_after_a_jump_of_time_nothing_is_left():
     assert sensors.observation(MS) is None and sensors.newest_state() is None
 
 
-@pytest.mark.parametrize(('settings', 'named'), [
-    ({'camera_max_age_s': (1.0, 1.0, 1.0)}, 'camera_max_age_s: expected 1 or 2 values'),
-    ({'camera_max_age_s': (1.0, 0.0)}, 'camera_max_age_s: expected above 0, got 0'),
-    ({'state_max_age_s': float('nan')}, 'state_max_age_s: expected above 0, got nan'),
-    ({'optional_cameras': ('up',)}, "optional_cameras: expected names from cameras, got .'up'"),
-    ({'cameras': ()}, 'cameras: expected at least one name'),
-    ({'assembly_wait_s': -1.0}, 'assembly_wait_s: expected at least 0')])
+@pytest.mark.parametrize(
+    ('settings', 'named'),
+    [
+        ({'camera_max_age_s': (1.0, 1.0, 1.0)}, 'camera_max_age_s: expected 1 or 2 values'),
+        ({'camera_max_age_s': (1.0, 0.0)}, 'camera_max_age_s: expected above 0, got 0'),
+        ({'state_max_age_s': float('nan')}, 'state_max_age_s: expected above 0, got nan'),
+        (
+            {'optional_cameras': ('up',)},
+            "optional_cameras: expected names from cameras, got .'up'",
+        ),
+        ({'cameras': ()}, 'cameras: expected at least one name'),
+        ({'assembly_wait_s': -1.0}, 'assembly_wait_s: expected at least 0'),
+    ],
+)
 def test_settings_that_cannot_be_meant_are_named(settings, named):
     with pytest.raises(ValueError, match=named):
         hub(**settings)

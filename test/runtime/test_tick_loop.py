@@ -1,4 +1,5 @@
 """The tick with its thread: what comes of a tick that fails."""
+
 import time
 
 import numpy as np
@@ -25,9 +26,12 @@ def test_a_tick_that_fails_holds_and_the_next_ones_come():
         return state
 
     loop = TickLoop(
-        TickLoopConfig(TickConfig(1, ActuationMode.VELOCITY, max_state_age_ns=10**12),
-                       JointLimits.create(1)),
-        lambda decision, lateness_ns: decisions.append(decision.target), newest_state)
+        TickLoopConfig(
+            TickConfig(1, ActuationMode.VELOCITY, max_state_age_ns=10**12), JointLimits.create(1)
+        ),
+        lambda decision, lateness_ns: decisions.append(decision.target),
+        newest_state,
+    )
     loop.arming.enable()
     loop.prepare()
     loop.start(time.monotonic_ns())
@@ -51,15 +55,34 @@ class Played:
         state = RobotState(0, 0, np.zeros(1, np.float32))
         self.loop = TickLoop(
             TickLoopConfig(
-                TickConfig(1, max_state_age_ns=10**12, max_observation_age_ns=10**12,
-                           activation_ramp_ns=0, recovery_ramp_ns=0),
-                JointLimits.create(1, **limits)),
-            lambda decision, lateness_ns: self.sent.append(decision), lambda: state)
+                TickConfig(
+                    1,
+                    max_state_age_ns=10**12,
+                    max_observation_age_ns=10**12,
+                    activation_ramp_ns=0,
+                    recovery_ramp_ns=0,
+                ),
+                JointLimits.create(1, **limits),
+            ),
+            lambda decision, lateness_ns: self.sent.append(decision),
+            lambda: state,
+        )
         self.loop.arming.enable()
         epoch = self.loop.prepare()
-        self.loop.buffer.add(ActionChunk(
-            1, epoch, 0.02 * np.arange(50, dtype=np.float32)[:, None], 0, 0, PERIOD_NS, 0, 0, 0,
-            Provenance(1, 0, ('front',), (0,), 0, 'sum')))
+        self.loop.buffer.add(
+            ActionChunk(
+                1,
+                epoch,
+                0.02 * np.arange(50, dtype=np.float32)[:, None],
+                0,
+                0,
+                PERIOD_NS,
+                0,
+                0,
+                0,
+                Provenance(1, 0, ('front',), (0,), 0, 'sum'),
+            )
+        )
 
     def tick(self, number):
         self.loop.decide(number * PERIOD_NS, number)
@@ -95,9 +118,15 @@ def test_the_last_hold_is_at_what_was_sent():
     assert played.values[-1] == played.values[-2]
 
 
-@pytest.mark.parametrize(('request_', 'reason', 'is_sent'), [
-    ('stop', 'stopped', True), ('hold', 'hold_requested', True), ('disarm', '', False),
-    ('takeover', 'takeover', False)])
+@pytest.mark.parametrize(
+    ('request_', 'reason', 'is_sent'),
+    [
+        ('stop', 'stopped', True),
+        ('hold', 'hold_requested', True),
+        ('disarm', '', False),
+        ('takeover', 'takeover', False),
+    ],
+)
 def test_who_drives_may_change_after_the_decision(request_, reason, is_sent):
     played = Played()
     for number in range(3):

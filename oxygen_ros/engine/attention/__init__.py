@@ -1,4 +1,5 @@
 """Heterogeneous paged attention: shared prefix, own pages, one ragged batch."""
+
 from .base import AttentionBackend, AttentionPlan, MaskKind, Span
 from .merge import merge, merge_out
 from .reference import ReferenceBackend
@@ -7,7 +8,17 @@ from .sdpa import SdpaBackend
 from .static import static_plan, StaticBackend
 
 __all__ = [
-    'AttentionBackend', 'AttentionPlan', 'MaskKind', 'ReferenceBackend', 'SdpaBackend', 'Span',
-    'StaticBackend', 'backend_names', 'create_backend', 'merge', 'merge_out', 'register',
+    'AttentionBackend',
+    'AttentionPlan',
+    'MaskKind',
+    'ReferenceBackend',
+    'SdpaBackend',
+    'Span',
+    'StaticBackend',
+    'backend_names',
+    'create_backend',
+    'merge',
+    'merge_out',
+    'register',
     'static_plan',
 ]

@@ -3,6 +3,7 @@
 `plan` is called once per step with host metadata, `run` or `attend` once per layer (the split is
 FlashInfer's). Segments are merged exactly by their log-sum-exp.
 """
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -64,8 +65,9 @@ class AttentionBackend(Protocol):
         """
         ...
 
-    def run(self, plan: AttentionPlan, layer: int, q: Tensor, k: Tensor,
-            v: Tensor) -> tuple[Tensor, Tensor]:
+    def run(
+        self, plan: AttentionPlan, layer: int, q: Tensor, k: Tensor, v: Tensor
+    ) -> tuple[Tensor, Tensor]:
         """Write the fresh k and v into the own pages, then attend.
 
         :param q: [num_tokens, num_heads, head_dim], after RoPE.

@@ -1,4 +1,5 @@
 """Attention over one segment of K/V with its log-sum-exp: the best kernel per device and dtype."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -28,34 +29,39 @@ def segment_kernel(device: torch.device, dtype: torch.dtype, head_dim: int) -> S
     return attend_matmul
 
 
-def attend_cpu(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None,
-               scale: float) -> tuple[Tensor, Tensor]:
+def attend_cpu(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float
+) -> tuple[Tensor, Tensor]:
     """Attend with the flash kernel for CPUs."""
     out, lse = torch._scaled_dot_product_flash_attention_for_cpu(
-        q, k, v, attn_mask=mask, scale=scale)
+        q, k, v, attn_mask=mask, scale=scale
+    )
     return out, lse
 
 
-def attend_cuda_flash(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None,
-                      scale: float) -> tuple[Tensor, Tensor]:
+def attend_cuda_flash(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float
+) -> tuple[Tensor, Tensor]:
     """Attend with FlashAttention: half precision on Ampere and later, no mask."""
     if mask is not None:
         return attend_matmul(q, k, v, mask, scale)
     result = torch._scaled_dot_product_flash_attention(q, k, v, scale=scale)
-    return result[0], result[1][..., :q.shape[2]]
+    return result[0], result[1][..., : q.shape[2]]
 
 
-def attend_cuda_efficient(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None,
-                          scale: float) -> tuple[Tensor, Tensor]:
+def attend_cuda_efficient(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float
+) -> tuple[Tensor, Tensor]:
     """Attend with the memory-efficient kernel; its masks would have to be padded."""
     if mask is not None:
         return attend_matmul(q, k, v, mask, scale)
     result = torch._scaled_dot_product_efficient_attention(q, k, v, None, True, scale=scale)
-    return result[0], result[1][..., :q.shape[2]]  # its lse is padded to a multiple of 32
+    return result[0], result[1][..., : q.shape[2]]  # its lse is padded to a multiple of 32
 
 
-def attend_matmul(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None,
-                  scale: float) -> tuple[Tensor, Tensor]:
+def attend_matmul(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float
+) -> tuple[Tensor, Tensor]:
     """Attend with two products and an explicit softmax, for any device and dtype.
 
     Half-precision K and V are widened where there is a mask: those are own pages, and short. A

@@ -1,4 +1,5 @@
 """The exact merge of two attention results over disjoint keys by their log-sum-exp."""
+
 from __future__ import annotations
 
 import torch

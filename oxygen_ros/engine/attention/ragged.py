@@ -2,6 +2,7 @@
 
 So one captured CUDA graph serves whatever prefix and however many own tokens there are.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -31,8 +32,9 @@ class Sequences:
     def __post_init__(self) -> None:
         num = len(self.starts)
         queries = torch.arange(num, dtype=torch.int32, device=self.starts.device)
-        object.__setattr__(self, 'query_starts',
-                           queries if self.folded else queries * self.num_queries)
+        object.__setattr__(
+            self, 'query_starts', queries if self.folded else queries * self.num_queries
+        )
 
 
 RaggedKernel = Callable[[Tensor, Tensor, Tensor, Sequences, float], tuple[Tensor, Tensor]]
@@ -51,27 +53,51 @@ def ragged_kernel(device: torch.device, dtype: torch.dtype, head_dim: int) -> Ra
     return attend_gathered
 
 
-def attend_flash(q: Tensor, k: Tensor, v: Tensor, sequences: Sequences,
-                 scale: float) -> tuple[Tensor, Tensor]:
+def attend_flash(
+    q: Tensor, k: Tensor, v: Tensor, sequences: Sequences, scale: float
+) -> tuple[Tensor, Tensor]:
     """Attend with FlashAttention, which reads K and V in place."""
     if not sequences.folded:
         result = torch.ops.aten._flash_attention_forward(
-            q, k, v, sequences.query_starts, sequences.starts, sequences.num_queries,
-            sequences.max_length, 0.0, False, False, scale=scale, seqused_k=sequences.lengths)
+            q,
+            k,
+            v,
+            sequences.query_starts,
+            sequences.starts,
+            sequences.num_queries,
+            sequences.max_length,
+            0.0,
+            False,
+            False,
+            scale=scale,
+            seqused_k=sequences.lengths,
+        )
         return result[0], result[1].t()
     num, num_kv_heads, head_dim = len(sequences.lengths), k.shape[1], k.shape[2]
     group = q.shape[1] // num_kv_heads
     folded = q.reshape(num, -1, num_kv_heads, group, head_dim).transpose(1, 2)
     result = torch.ops.aten._flash_attention_forward(
-        folded.reshape(num, -1, head_dim), k, v, sequences.query_starts, sequences.starts, 1,
-        sequences.max_length, 0.0, False, False, scale=scale, seqused_k=sequences.lengths)
+        folded.reshape(num, -1, head_dim),
+        k,
+        v,
+        sequences.query_starts,
+        sequences.starts,
+        1,
+        sequences.max_length,
+        0.0,
+        False,
+        False,
+        scale=scale,
+        seqused_k=sequences.lengths,
+    )
     out = result[0].view(num, num_kv_heads, -1, group, head_dim).transpose(1, 2)
     lse = result[1].t().reshape(num, num_kv_heads, -1, group).transpose(1, 2)
     return out.reshape(q.shape), lse.reshape(q.shape[:2])
 
 
-def attend_gathered(q: Tensor, k: Tensor, v: Tensor, sequences: Sequences,
-                    scale: float) -> tuple[Tensor, Tensor]:
+def attend_gathered(
+    q: Tensor, k: Tensor, v: Tensor, sequences: Sequences, scale: float
+) -> tuple[Tensor, Tensor]:
     """Attend over copies of K and V, padded to the longest, for any device and dtype.
 
     Padding is masked, and repeats a live row because dead ones may hold NaN.
@@ -81,13 +107,16 @@ def attend_gathered(q: Tensor, k: Tensor, v: Tensor, sequences: Sequences,
     positions = torch.arange(length, device=q.device)
     live = positions < sequences.lengths[:, None]  # [num, length]
     rows = (torch.where(live, positions, 0) + sequences.starts[:-1, None]).flatten()
-    keys, values = (x.index_select(0, rows).view(num, length, num_kv_heads, head_dim)
-                    .transpose(1, 2) for x in (k, v))
+    keys, values = (
+        x.index_select(0, rows).view(num, length, num_kv_heads, head_dim).transpose(1, 2)
+        for x in (k, v)
+    )
     mask = torch.zeros_like(live, dtype=q.dtype).masked_fill_(~live, -torch.inf)[:, None, None]
     group = q.shape[1] // num_kv_heads
     folded = q.reshape(num, -1, num_kv_heads, group, head_dim).transpose(1, 2)
-    out, lse = attend_matmul(folded.reshape(num, num_kv_heads, -1, head_dim), keys, values, mask,
-                             scale)
+    out, lse = attend_matmul(
+        folded.reshape(num, num_kv_heads, -1, head_dim), keys, values, mask, scale
+    )
     out = out.view(num, num_kv_heads, -1, group, head_dim).transpose(1, 2)
     lse = lse.view(num, num_kv_heads, -1, group).transpose(1, 2)
     return out.reshape(q.shape), lse.reshape(q.shape[:2])

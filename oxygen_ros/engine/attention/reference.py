@@ -1,4 +1,5 @@
 """The attention backend that explains itself: gathers, masks, softmax; the oracle of the tests."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -45,7 +46,7 @@ class ReferenceBackend:
         check_store(kv, num_heads)
         self._num_blocks, self._block_size, self._num_kv_heads, self._head_dim = kv.shape[2:]
         self._num_heads = num_heads
-        self._scale = self._head_dim ** -0.5 if scale is None else scale
+        self._scale = self._head_dim**-0.5 if scale is None else scale
         self._store = kv.flatten(2, 3)  # [num_layers, 2, rows, num_kv_heads, head_dim]
         self.prefix_bytes_copied = 0
 
@@ -65,18 +66,21 @@ class ReferenceBackend:
                 seen = seen.tril(span.prefix_tokens + span.num_own)
             rows.append(torch.tensor(span_rows, device=device))
             visible.append(seen)
-        return ReferencePlan(sum(span.num_tokens for span in spans), tuple(spans), tuple(rows),
-                             tuple(visible))
+        return ReferencePlan(
+            sum(span.num_tokens for span in spans), tuple(spans), tuple(rows), tuple(visible)
+        )
 
-    def run(self, plan: AttentionPlan, layer: int, q: Tensor, k: Tensor,
-            v: Tensor) -> tuple[Tensor, Tensor]:
+    def run(
+        self, plan: AttentionPlan, layer: int, q: Tensor, k: Tensor, v: Tensor
+    ) -> tuple[Tensor, Tensor]:
         """Write, gather, attend; see `AttentionBackend.run`."""
         assert isinstance(plan, ReferencePlan)
         self.write(plan, layer, k, v)
         keys, values = self._store[layer]
         outs, lses = [], []
-        for span, rows, visible, part in zip(plan.spans, plan.rows, plan.visible, plan.parts(),
-                                             strict=True):
+        for span, rows, visible, part in zip(
+            plan.spans, plan.rows, plan.visible, plan.parts(), strict=True
+        ):
             token_bytes = 2 * self._num_kv_heads * self._head_dim * keys.element_size()
             self.prefix_bytes_copied += span.prefix_tokens * token_bytes
             out, lse = self._attend_span(q[part], keys[rows], values[rows], visible)
@@ -90,15 +94,16 @@ class ReferenceBackend:
         keys, values = self._store[layer]
         for span, rows, part in zip(plan.spans, plan.rows, plan.parts(), strict=True):
             if span.mask is not MaskKind.PREFIX_ONLY:
-                keys[rows[-span.num_tokens:]] = k[part]
-                values[rows[-span.num_tokens:]] = v[part]
+                keys[rows[-span.num_tokens :]] = k[part]
+                values[rows[-span.num_tokens :]] = v[part]
 
     def attend(self, plan: AttentionPlan, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """Do as `run`, without the log-sum-exp."""
         return self.run(plan, layer, q, k, v)[0]
 
-    def _attend_span(self, q: Tensor, k: Tensor, v: Tensor,
-                     visible: Tensor) -> tuple[Tensor, Tensor]:
+    def _attend_span(
+        self, q: Tensor, k: Tensor, v: Tensor, visible: Tensor
+    ) -> tuple[Tensor, Tensor]:
         """Attend to gathered rows.
 
         :param q: [num_tokens, num_heads, head_dim]; k, v: [rows, num_kv_heads, head_dim].

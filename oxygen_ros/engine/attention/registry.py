@@ -1,4 +1,5 @@
 """The registry of attention backends."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -12,8 +13,9 @@ from .base import AttentionBackend
 class BackendFactory(Protocol):
     """What a backend's class, or a function in its place, is called with."""
 
-    def __call__(self, kv: Tensor, num_heads: int,
-                 scale: float | None = None) -> AttentionBackend: ...
+    def __call__(
+        self, kv: Tensor, num_heads: int, scale: float | None = None
+    ) -> AttentionBackend: ...
 
 
 _Factory = TypeVar('_Factory', bound=BackendFactory)
@@ -25,6 +27,7 @@ def register(name: str) -> Callable[[_Factory], _Factory]:
 
     :raises ValueError: the name is taken.
     """
+
     def add(factory: _Factory) -> _Factory:
         if name in _factories:
             raise ValueError(f'attention backend: {name!r} is registered already')
@@ -39,8 +42,9 @@ def backend_names() -> tuple[str, ...]:
     return tuple(sorted(_factories))
 
 
-def create_backend(name: str, kv: Tensor, num_heads: int,
-                   scale: float | None = None) -> AttentionBackend:
+def create_backend(
+    name: str, kv: Tensor, num_heads: int, scale: float | None = None
+) -> AttentionBackend:
     """Create a backend over a K/V store.
 
     :param kv: [num_layers, 2, num_blocks, block_size, num_kv_heads, head_dim].
@@ -48,6 +52,7 @@ def create_backend(name: str, kv: Tensor, num_heads: int,
     :raises ValueError: no such backend, or the store does not fit the number of heads.
     """
     if name not in _factories:
-        raise ValueError(f'attention backend: expected one of {", ".join(backend_names())}, '
-                         f'got {name!r}')
+        raise ValueError(
+            f'attention backend: expected one of {", ".join(backend_names())}, got {name!r}'
+        )
     return _factories[name](kv, num_heads, scale)

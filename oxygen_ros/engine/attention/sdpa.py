@@ -1,4 +1,5 @@
 """The attention backend that copies no prefix: views on the store, merged by log-sum-exp."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -40,12 +41,13 @@ class SdpaBackend:
         self._num_blocks, self._block_size, self._num_kv_heads, self._head_dim = kv.shape[2:]
         self._num_heads = num_heads
         self._group = num_heads // self._num_kv_heads
-        self._scale = self._head_dim ** -0.5 if scale is None else scale
+        self._scale = self._head_dim**-0.5 if scale is None else scale
         self._kernel = segment_kernel(kv.device, kv.dtype, self._head_dim)
         self._layers = kv.flatten(2, 3).unbind(0)  # [2, num_rows, num_kv_heads, head_dim]
         self._rows = [both.unbind(0) for both in self._layers]
-        self._heads = [(k.transpose(0, 1).unsqueeze(0), v.transpose(0, 1).unsqueeze(0))
-                       for k, v in self._rows]  # [1, num_kv_heads, num_rows, head_dim]
+        self._heads = [
+            (k.transpose(0, 1).unsqueeze(0), v.transpose(0, 1).unsqueeze(0)) for k, v in self._rows
+        ]  # [1, num_kv_heads, num_rows, head_dim]
         self._builder = PlanBuilder(kv, num_heads)
         self.prefix_bytes_copied = 0  # stays so: a prefix is read through views alone
 
@@ -72,13 +74,19 @@ class SdpaBackend:
             own.append(build.own([single[0][0]], single[0][1]))
         elif single:
             own.append(build.padded([query for query, _ in single], [span for _, span in single]))
-        prefix = [build.prefix(queries, block, length)
-                  for (block, length), queries in prefixes.items()]
-        return SdpaPlan(num_tokens, build.writes(spans), build.part(prefix, num_tokens),
-                        build.part(own, num_tokens))
+        prefix = [
+            build.prefix(queries, block, length) for (block, length), queries in prefixes.items()
+        ]
+        return SdpaPlan(
+            num_tokens,
+            build.writes(spans),
+            build.part(prefix, num_tokens),
+            build.part(own, num_tokens),
+        )
 
-    def run(self, plan: AttentionPlan, layer: int, q: Tensor, k: Tensor,
-            v: Tensor) -> tuple[Tensor, Tensor]:
+    def run(
+        self, plan: AttentionPlan, layer: int, q: Tensor, k: Tensor, v: Tensor
+    ) -> tuple[Tensor, Tensor]:
         """Write the fresh k and v, then attend; see `AttentionBackend.run`."""
         out, lse, lse_own = self._attend(plan, layer, q, k, v)
         return out, lse if lse_own is None else torch.logaddexp(lse, lse_own)
@@ -93,8 +101,9 @@ class SdpaBackend:
         """Do as `run`, without the log-sum-exp."""
         return self._attend(plan, layer, q, k, v)[0]
 
-    def _attend(self, plan: AttentionPlan, layer: int, q: Tensor, k: Tensor,
-                v: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+    def _attend(
+        self, plan: AttentionPlan, layer: int, q: Tensor, k: Tensor, v: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
         """Return the output [num_tokens, num_heads * head_dim] and each part's log-sum-exp."""
         assert isinstance(plan, SdpaPlan) and q.shape[0] == plan.num_tokens
         if plan.writes is not None:
@@ -120,8 +129,10 @@ class SdpaBackend:
             return
         views = writes.views.get(layer)
         if views is None:
-            views = (keys.narrow(0, writes.start, writes.num_rows),
-                     values.narrow(0, writes.start, writes.num_rows))
+            views = (
+                keys.narrow(0, writes.start, writes.num_rows),
+                values.narrow(0, writes.start, writes.num_rows),
+            )
             writes.views[layer] = views
         views[0].copy_(k)
         views[1].copy_(v)
@@ -132,8 +143,11 @@ class SdpaBackend:
             return self._attend_segment(part.segments[0], layer, q)
         outs, lses = [], []
         for segment in part.segments:
-            rows = (q.narrow(0, segment.queries[0], len(segment.queries)) if segment.index is None
-                    else q.index_select(0, segment.index))
+            rows = (
+                q.narrow(0, segment.queries[0], len(segment.queries))
+                if segment.index is None
+                else q.index_select(0, segment.index)
+            )
             out, lse = self._attend_segment(segment, layer, rows)
             outs.append(out)
             lses.append(lse)
@@ -157,27 +171,36 @@ class SdpaBackend:
         if num_kv_heads == 1:  # rows and heads are neighbours: no copy
             folded = q.reshape(batch, 1, -1, head_dim)
             out, lse = self._kernel(folded, keys, values, segment.mask, self._scale)
-            return (out.reshape(num_queries, self._num_heads, head_dim),
-                    lse.reshape(num_queries, self._num_heads))
+            return (
+                out.reshape(num_queries, self._num_heads, head_dim),
+                lse.reshape(num_queries, self._num_heads),
+            )
         folded = q.reshape(batch, -1, num_kv_heads, self._group, head_dim).transpose(1, 2)
         folded = folded.reshape(batch, num_kv_heads, -1, head_dim)
         out, lse = self._kernel(folded, keys, values, segment.mask, self._scale)
         out = out.reshape(batch, num_kv_heads, -1, self._group, head_dim).transpose(1, 2)
         lse = lse.reshape(batch, num_kv_heads, -1, self._group).transpose(1, 2)
-        return (out.reshape(num_queries, self._num_heads, head_dim),
-                lse.reshape(num_queries, self._num_heads))
+        return (
+            out.reshape(num_queries, self._num_heads, head_dim),
+            lse.reshape(num_queries, self._num_heads),
+        )
 
     def _segment_kv(self, segment: Segment, layer: int) -> tuple[Tensor, Tensor]:
         """Return K and V: [batch, num_kv_heads, length, head_dim], views unless scattered."""
         if segment.gather is not None:
             rows = self._layers[layer].index_select(1, segment.gather)
-            keys, values = rows.view(2, segment.batch, segment.length, self._num_kv_heads,
-                                     self._head_dim).transpose(2, 3).unbind(0)
+            keys, values = (
+                rows.view(2, segment.batch, segment.length, self._num_kv_heads, self._head_dim)
+                .transpose(2, 3)
+                .unbind(0)
+            )
             return keys, values
         views = segment.views.get(layer)
         if views is None:
             keys, values = self._heads[layer]
-            views = (keys.narrow(2, segment.start, segment.length),
-                     values.narrow(2, segment.start, segment.length))
+            views = (
+                keys.narrow(2, segment.start, segment.length),
+                values.narrow(2, segment.start, segment.length),
+            )
             segment.views[layer] = views
         return views

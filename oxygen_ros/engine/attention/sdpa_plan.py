@@ -1,4 +1,5 @@
 """What the sdpa backend prepares once per batch: segments, their indices and their masks."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -153,16 +154,26 @@ class PlanBuilder:
         if missing:
             lse_dtype = torch.promote_types(self._dtype, torch.float32)
             shape = (len(missing), *self._out_shape)
-            absent = (torch.zeros(shape, device=self._device, dtype=self._dtype),
-                      torch.full(shape[:2], -torch.inf, device=self._device, dtype=lse_dtype))
+            absent = (
+                torch.zeros(shape, device=self._device, dtype=self._dtype),
+                torch.full(shape[:2], -torch.inf, device=self._device, dtype=lse_dtype),
+            )
             rows += missing
         order = None
         if not is_run(rows):
             order = self._index(sorted(range(num_tokens), key=rows.__getitem__))
         return Part(tuple(segments), False, absent, order)
 
-    def _segment(self, queries: Sequence[int], batch: int, length: int, start: int,
-                 gather: Tensor | None, mask: Tensor | None, views: Views) -> Segment:
+    def _segment(
+        self,
+        queries: Sequence[int],
+        batch: int,
+        length: int,
+        start: int,
+        gather: Tensor | None,
+        mask: Tensor | None,
+        views: Views,
+    ) -> Segment:
         index = None if is_run(queries) else self._index(queries)
         return Segment(queries, index, batch, length, start, gather, mask, views)
 

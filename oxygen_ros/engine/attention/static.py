@@ -4,6 +4,7 @@ A captured graph repeats kernels on fixed addresses. Here all that tells two pla
 apart - where a prefix lies and how long it is, where own tokens lie and how many - is read from
 the device at addresses of the form, so a graph captured for one plan serves all of its form.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -47,9 +48,11 @@ class FormBuffers:
         self._wide = torch.zeros(self._num_wide + 4 * num + 2, dtype=torch.int64, device=device)
         self._narrow = torch.zeros(4 * num + 2, dtype=torch.int32, device=device)
         self.writes, tables, _ = self._wide.split_with_sizes(
-            [num * form.num_tokens, num * form.own_blocks, 4 * num + 2])
+            [num * form.num_tokens, num * form.own_blocks, 4 * num + 2]
+        )
         starts, lengths, own_starts, own_lengths = self._narrow.split_with_sizes(
-            [num + 1, num, num + 1, num])
+            [num + 1, num, num + 1, num]
+        )
         self.prefix = Sequences(form.num_tokens, form.max_prefix, starts, lengths, folded=True)
         self.own = Sequences(form.num_tokens, form.max_own, own_starts, own_lengths, folded=False)
         self.gather: Tensor | None = None  # [num_spans * max_own] store rows
@@ -64,7 +67,7 @@ class FormBuffers:
         if self.current is plan:
             return
         self._wide.copy_(plan.packed)
-        self._narrow.copy_(self._wide[self._num_wide:])
+        self._narrow.copy_(self._wide[self._num_wide :])
         if self.gather is not None:
             torch.add(self._offsets, self._tables, alpha=self._block_size, out=self._gather)
         self.current = plan
@@ -84,8 +87,7 @@ class StaticPlan:
 
 
 def static_plan(attend: Callable[..., Any]) -> StaticPlan | None:
-    """Return the plan behind an engine's `attend`, a partial over it; None: it is no static one.
-    """
+    """Return the plan behind an engine's `attend`, a partial over it; None: not a static one."""
     args = getattr(attend, 'args', ())
     return args[0] if args and isinstance(args[0], StaticPlan) else None
 
@@ -125,16 +127,24 @@ class StaticBackend(SdpaBackend):
         own_starts: list[int] = []
         for index, span in enumerate(spans):
             table = used_blocks(span, self._block_size)
-            own_starts.append(index * form.max_own if form.own_blocks
-                              else table[0] * self._block_size)
+            own_starts.append(
+                index * form.max_own if form.own_blocks else table[0] * self._block_size
+            )
             if form.own_blocks:
                 tables += [*table, *table[:1] * (form.own_blocks - len(table))]
-        packed = [*writes, *tables,
-                  *(span.prefix_block * self._block_size for span in spans), 0,
-                  *(span.prefix_tokens for span in spans), *own_starts, 0,
-                  *(span.num_own + span.num_tokens for span in spans)]
-        return StaticPlan(len(writes), self._buffers[form],
-                          torch.tensor(packed, device=self._device))
+        packed = [
+            *writes,
+            *tables,
+            *(span.prefix_block * self._block_size for span in spans),
+            0,
+            *(span.prefix_tokens for span in spans),
+            *own_starts,
+            0,
+            *(span.num_own + span.num_tokens for span in spans),
+        ]
+        return StaticPlan(
+            len(writes), self._buffers[form], torch.tensor(packed, device=self._device)
+        )
 
     def _form(self, spans: Sequence[Span]) -> Form | None:
         if any(span.mask is MaskKind.PREFIX_ONLY for span in spans):
@@ -149,8 +159,11 @@ class StaticBackend(SdpaBackend):
             blocks = -(-tokens // self._block_size)
             return Form(len(spans), 1, max_prefix, blocks, blocks * self._block_size)
         span = spans[0]
-        if (len(spans) == 1 and span.mask is MaskKind.BIDIRECTIONAL
-                and is_run(used_blocks(span, self._block_size))):
+        if (
+            len(spans) == 1
+            and span.mask is MaskKind.BIDIRECTIONAL
+            and is_run(used_blocks(span, self._block_size))
+        ):
             most = -(-longest // _LEAST_OWN_TOKENS) * _LEAST_OWN_TOKENS
             return Form(1, span.num_tokens, max_prefix, 0, most)
         return None
@@ -168,8 +181,9 @@ class StaticBackend(SdpaBackend):
         keys.index_copy_(0, plan.buffers.writes, k)
         values.index_copy_(0, plan.buffers.writes, v)
 
-    def _attend(self, plan: AttentionPlan, layer: int, q: Tensor, k: Tensor,
-                v: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+    def _attend(
+        self, plan: AttentionPlan, layer: int, q: Tensor, k: Tensor, v: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
         if isinstance(plan, SdpaPlan):
             return super()._attend(plan, layer, q, k, v)
         assert isinstance(plan, StaticPlan) and q.shape[0] == plan.num_tokens

@@ -11,6 +11,7 @@ are free; actions may take any free run. So the border between the two moves wit
 run is always there up to the reserve, and nothing fragments: a run whose text blocks have all come
 back is a free run again. Every operation is O(1).
 """
+
 from __future__ import annotations
 
 from ..errors import PoolError
@@ -26,8 +27,14 @@ class BlockPool(PrefixSlots):
     :raises ValueError: names the field, what was expected and what came.
     """
 
-    def __init__(self, num_slots: int, slot_blocks: int, num_runs: int, action_stride: int,
-                 reserved_runs: int) -> None:
+    def __init__(
+        self,
+        num_slots: int,
+        slot_blocks: int,
+        num_runs: int,
+        action_stride: int,
+        reserved_runs: int,
+    ) -> None:
         super().__init__(num_slots, slot_blocks)
         for name, value in (('num_runs', num_runs), ('action_stride', action_stride)):
             if value < 1:
@@ -62,14 +69,20 @@ class BlockPool(PrefixSlots):
     @property
     def num_owned(self) -> int:
         """Blocks of one task, or of a prefix being built."""
-        return (self._num_owned_slots * self.slot_blocks
-                + self._num_action_runs * self.action_stride + self._num_text)
+        return (
+            self._num_owned_slots * self.slot_blocks
+            + self._num_action_runs * self.action_stride
+            + self._num_text
+        )
 
     @property
     def num_free(self) -> int:
         """Blocks that nobody holds."""
-        return (len(self._free_slots) * self.slot_blocks
-                + len(self._free_runs) * self.action_stride + self._num_open_free)
+        return (
+            len(self._free_slots) * self.slot_blocks
+            + len(self._free_runs) * self.action_stride
+            + self._num_open_free
+        )
 
     @property
     def num_text(self) -> int:
@@ -110,8 +123,9 @@ class BlockPool(PrefixSlots):
         index = block - self.first_run_block
         if index < 0:
             return block >= 0 and self._slot_owned[block // self.slot_blocks]
-        return block < self.num_blocks and (self._run_of_action[index // self.action_stride]
-                                            or self._block_used[index] == 1)
+        return block < self.num_blocks and (
+            self._run_of_action[index // self.action_stride] or self._block_used[index] == 1
+        )
 
     # Action runs.
 
@@ -131,8 +145,9 @@ class BlockPool(PrefixSlots):
         """
         run, offset = divmod(first_block - self.first_run_block, self.action_stride)
         if offset or not 0 <= run < self.num_runs or not self._run_of_action[run]:
-            raise PoolError(f'block {first_block}: expected the first block of an action run, '
-                            'got another')
+            raise PoolError(
+                f'block {first_block}: expected the first block of an action run, got another'
+            )
         self._run_of_action[run] = False
         self._num_action_runs -= 1
         self._free_runs.append(run)

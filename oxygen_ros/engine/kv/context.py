@@ -1,4 +1,5 @@
 """What one task has in the cache: a pinned prefix to read and blocks of its own to write."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -17,9 +18,16 @@ class Context:
     owns the engine writes to it.
     """
 
-    def __init__(self, task: TaskType, prefix: Prefix, pool: BlockPool, block_size: int,
-                 bound_ns: int, run_block: int | None,
-                 on_release: Callable[[Context], None]) -> None:
+    def __init__(
+        self,
+        task: TaskType,
+        prefix: Prefix,
+        pool: BlockPool,
+        block_size: int,
+        bound_ns: int,
+        run_block: int | None,
+        on_release: Callable[[Context], None],
+    ) -> None:
         self.task = task
         self.prefix = prefix
         self.bound_ns = bound_ns
@@ -48,8 +56,9 @@ class Context:
         :raises PoolError: the context was released.
         """
         if self._on_release is None:
-            raise PoolError(f'context of {self.task.name}: expected a bound one, '
-                            'got one that was released')
+            raise PoolError(
+                f'context of {self.task.name}: expected a bound one, got one that was released'
+            )
         missing = -(-(self.num_tokens + num_tokens) // self._block_size) - len(self._blocks)
         if missing <= 0:
             return True
@@ -69,12 +78,14 @@ class Context:
         """
         capacity = len(self._blocks) * self._block_size
         if self.num_tokens + num_tokens > capacity:
-            raise PoolError(f'own tokens: expected at most {capacity}, '
-                            f'got {self.num_tokens + num_tokens}')
+            raise PoolError(
+                f'own tokens: expected at most {capacity}, got {self.num_tokens + num_tokens}'
+            )
         for block in self._blocks:
             if self._pool.is_shared(block):
-                raise PrefixImmutableError(f'block {block}: expected an own block, '
-                                           'got one of a registered prefix')
+                raise PrefixImmutableError(
+                    f'block {block}: expected an own block, got one of a registered prefix'
+                )
         return tuple(self._blocks)
 
     def advance(self, num_tokens: int) -> None:
@@ -102,8 +113,9 @@ class Context:
         :raises PoolError: it was released before.
         """
         if self._on_release is None:
-            raise PoolError(f'context of {self.task.name}: expected to be released once, '
-                            'got a second time')
+            raise PoolError(
+                f'context of {self.task.name}: expected to be released once, got a second time'
+            )
         self._give_back()
         on_release, self._on_release = self._on_release, None
         on_release(self)

@@ -1,4 +1,5 @@
 """The KV cache manager: shared prefixes registered once, contexts of tasks bound to them."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -40,14 +41,21 @@ class KVConfig:
     def __post_init__(self) -> None:
         if self.sharing not in [sharing.value for sharing in Sharing]:
             raise ValueError(f'kv.sharing: expected shared or isolated, got {self.sharing}')
-        for name, least in (('block_size', 1), ('max_live_prefixes', 2), ('num_text_blocks', 1),
-                            ('reserved_action_contexts', 2)):
+        for name, least in (
+            ('block_size', 1),
+            ('max_live_prefixes', 2),
+            ('num_text_blocks', 1),
+            ('reserved_action_contexts', 2),
+        ):
             if getattr(self, name) < least:
-                raise ValueError(f'kv.{name}: expected at least {least}, '
-                                 f'got {getattr(self, name)}')
+                raise ValueError(
+                    f'kv.{name}: expected at least {least}, got {getattr(self, name)}'
+                )
         if not 0.0 <= self.text_prefix_max_age_s < float('inf'):
-            raise ValueError('kv.text_prefix_max_age_s: expected at least 0 and finite, '
-                             f'got {self.text_prefix_max_age_s}')
+            raise ValueError(
+                'kv.text_prefix_max_age_s: expected at least 0 and finite, '
+                f'got {self.text_prefix_max_age_s}'
+            )
 
 
 class KVCacheManager:
@@ -63,16 +71,21 @@ class KVCacheManager:
     | pinned by text    | bind_context(text)        | release: its last request has ended  |
     """
 
-    def __init__(self, spec: ModelSpec, config: KVConfig, device: torch.device,
-                 dtype: torch.dtype) -> None:
+    def __init__(
+        self, spec: ModelSpec, config: KVConfig, device: torch.device, dtype: torch.dtype
+    ) -> None:
         block_size = config.block_size
         slot_blocks = -(-spec.max_prefix_tokens // block_size)
         stride = -(-spec.max_action_tokens // block_size)
         text_runs = -(-config.num_text_blocks // stride)
         self.config = config
-        self.pool = BlockPool(config.max_live_prefixes, slot_blocks,
-                              text_runs + config.reserved_action_contexts, stride,
-                              config.reserved_action_contexts)
+        self.pool = BlockPool(
+            config.max_live_prefixes,
+            slot_blocks,
+            text_runs + config.reserved_action_contexts,
+            stride,
+            config.reserved_action_contexts,
+        )
         self.cache = KVCache(spec, self.pool.num_blocks, block_size, device, dtype)
         self._max_age_ns = round(config.text_prefix_max_age_s * 1e9)
         self._newest: Prefix | None = None
@@ -99,8 +112,9 @@ class KVCacheManager:
         """Whether a slot is free."""
         return self.pool.num_free_slots > 0
 
-    def begin_prefix(self, num_tokens: int, *, num_visual_tokens: int, steady_ns: int,
-                     provenance: Provenance) -> PrefixBuilder | None:
+    def begin_prefix(
+        self, num_tokens: int, *, num_visual_tokens: int, steady_ns: int, provenance: Provenance
+    ) -> PrefixBuilder | None:
         """Take a slot to build a prefix in; None: all slots are held.
 
         :raises NeverFitsError: the prefix is longer than a slot.
@@ -111,8 +125,9 @@ class KVCacheManager:
         slot = self.pool.take_slot()
         if slot is None:
             return None
-        builder = PrefixBuilder(slot, num_tokens, num_visual_tokens, steady_ns, provenance,
-                                self.pool)
+        builder = PrefixBuilder(
+            slot, num_tokens, num_visual_tokens, steady_ns, provenance, self.pool
+        )
         self._holders[slot] = builder
         return builder
 
@@ -137,8 +152,9 @@ class KVCacheManager:
         self._newest = prefix
         return prefix
 
-    def register_private_prefix(self, builder: PrefixBuilder, now_ns: int,
-                                task: TaskType) -> Context:
+    def register_private_prefix(
+        self, builder: PrefixBuilder, now_ns: int, task: TaskType
+    ) -> Context:
         """Register a prefix for one reader alone and bind it (isolated caches).
 
         :raises PrefixImmutableError: it was registered or abandoned before.
@@ -153,8 +169,16 @@ class KVCacheManager:
         self.pool.share_slot(builder.slot)
         builder.closed = True
         self._num_prefixes += 1
-        prefix = Prefix(self._num_prefixes, builder.slot, first_block, builder.num_tokens,
-                        builder.num_visual_tokens, builder.steady_ns, now_ns, builder.provenance)
+        prefix = Prefix(
+            self._num_prefixes,
+            builder.slot,
+            first_block,
+            builder.num_tokens,
+            builder.num_visual_tokens,
+            builder.steady_ns,
+            now_ns,
+            builder.provenance,
+        )
         self._holders[builder.slot] = prefix
         return prefix
 
@@ -182,11 +206,13 @@ class KVCacheManager:
         if task is TaskType.PHYSICAL_ACTION:
             run_block = self.pool.take_run()
             if run_block is None:
-                raise PoolError(f'action contexts: expected at most {self.pool.num_action_runs}, '
-                                'got more')
+                raise PoolError(
+                    f'action contexts: expected at most {self.pool.num_action_runs}, got more'
+                )
         self.pool.retain(prefix.slot)
-        context = Context(task, prefix, self.pool, self.config.block_size, now_ns, run_block,
-                          self._released)
+        context = Context(
+            task, prefix, self.pool, self.config.block_size, now_ns, run_block, self._released
+        )
         self._contexts[context] = None
         return context
 
@@ -210,8 +236,11 @@ class KVCacheManager:
         newest = self._newest
         if newest is None:
             return None
-        pinned = {context.prefix.slot: context.prefix for context in self._contexts
-                  if context.task is not TaskType.PHYSICAL_ACTION}
+        pinned = {
+            context.prefix.slot: context.prefix
+            for context in self._contexts
+            if context.task is not TaskType.PHYSICAL_ACTION
+        }
         if pinned:
             joinable = max(pinned.values(), key=lambda prefix: prefix.prefix_id)
             if now_ns - joinable.steady_ns < self._max_age_ns:

@@ -1,4 +1,5 @@
 """How the KV cache is used: by class and state, by live prefix, and what isolated caches take."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -58,15 +59,19 @@ def memory_report(manager: KVCacheManager, now_ns: int) -> MemoryReport:
     blocks = [-(-prefix.num_tokens // manager.config.block_size) for prefix in prefixes]
     action = pool.num_action_runs * pool.action_stride
     text = pool.num_text
-    prefix_copies = sum(count * max(1, num_readers)
-                        for count, num_readers in zip(blocks, readers))
+    prefix_copies = sum(count * max(1, num_readers) for count, num_readers in zip(blocks, readers))
     return MemoryReport(
-        bytes_total=pool.num_blocks * block_bytes, bytes_prefix=sum(blocks) * block_bytes,
-        bytes_action=action * block_bytes, bytes_text=text * block_bytes,
+        bytes_total=pool.num_blocks * block_bytes,
+        bytes_prefix=sum(blocks) * block_bytes,
+        bytes_action=action * block_bytes,
+        bytes_text=text * block_bytes,
         bytes_free=pool.num_free * block_bytes,
         bytes_isolated=(prefix_copies + action + text) * block_bytes,
-        blocks_total=pool.num_blocks, blocks_free=pool.num_free, blocks_owned=pool.num_owned,
+        blocks_total=pool.num_blocks,
+        blocks_free=pool.num_free,
+        blocks_owned=pool.num_owned,
         blocks_shared=pool.num_shared,
         prefix_observation_ids=tuple(prefix.observation_id for prefix in prefixes),
         prefix_age_s=tuple((now_ns - prefix.steady_ns) * 1e-9 for prefix in prefixes),
-        prefix_readers=tuple(readers))
+        prefix_readers=tuple(readers),
+    )

@@ -1,4 +1,5 @@
 """Perceptual prefixes: being built, and registered for good."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -50,7 +51,8 @@ class PrefixBuilder:
             abandoned.
         """
         if self.closed:
-            raise PrefixImmutableError(f'slot {self.slot}: expected a prefix being built, '
-                                       'got a closed one')
+            raise PrefixImmutableError(
+                f'slot {self.slot}: expected a prefix being built, got a closed one'
+            )
         first = self.pool.slot_block(self.slot)
         return tuple(range(first, first + self.pool.slot_blocks))

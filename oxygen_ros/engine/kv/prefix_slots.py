@@ -6,6 +6,7 @@
 | owned  | take_slot                 | share_slot, drop_slot           | its builder   |
 | shared | share_slot                | the last reference is released  | nobody        |
 """
+
 from __future__ import annotations
 
 from ..errors import PoolError
@@ -103,8 +104,10 @@ class PrefixSlots:
 
     def check(self) -> None:
         """Assert the invariants; O(slots), for idle time and tests."""
-        states = ([slot for slot, owned in enumerate(self._slot_owned) if owned],
-                  [slot for slot, refs in enumerate(self._slot_refs) if refs > 0])
+        states = (
+            [slot for slot, owned in enumerate(self._slot_owned) if owned],
+            [slot for slot, refs in enumerate(self._slot_refs) if refs > 0],
+        )
         assert (len(states[0]), len(states[1])) == (self._num_owned_slots, self._num_shared_slots)
         # Each slot is in exactly one of the three states.
         assert sorted([*self._free_slots, *states[0], *states[1]]) == list(range(self.num_slots))

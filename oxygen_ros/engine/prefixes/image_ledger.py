@@ -1,4 +1,5 @@
 """Which encoded images were read: the proof that nothing is encoded for nothing."""
+
 from __future__ import annotations
 
 from ...types import Observation

@@ -3,6 +3,7 @@
 A prefix is a function of the model's weights, the pixels of each camera's image and the tokens of
 the prompt within it. Whoever has these (a bag, the checkpoint) can compute the hash anew.
 """
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
@@ -40,7 +41,7 @@ class ImageHash:
 
     def update(self) -> None:
         """Hash the next piece."""
-        self._hash.update(self._pixels[self._offset:self._offset + PIECE_BYTES])
+        self._hash.update(self._pixels[self._offset : self._offset + PIECE_BYTES])
         self._offset += PIECE_BYTES
 
     def hexdigest(self) -> str:
@@ -57,13 +58,19 @@ def image_hash(frame: CameraFrame) -> str:
     return pieces.hexdigest()
 
 
-def input_hash(model_checksum: str, images: Iterable[tuple[CameraFrame, str]],
-               prompt: Sequence[int]) -> str:
+def input_hash(
+    model_checksum: str, images: Iterable[tuple[CameraFrame, str]], prompt: Sequence[int]
+) -> str:
     """Return SHA-256 over what a prefix is computed from.
 
     :param images: frames in the model's order, each with its `image_hash`.
     :param prompt: tokens within the prefix; none where each task has its own.
     """
-    text = json.dumps([model_checksum, [[frame.camera, list(frame.image.shape), digest]
-                                        for frame, digest in images], list(prompt)])
+    text = json.dumps(
+        [
+            model_checksum,
+            [[frame.camera, list(frame.image.shape), digest] for frame, digest in images],
+            list(prompt),
+        ]
+    )
     return hashlib.sha256(text.encode()).hexdigest()

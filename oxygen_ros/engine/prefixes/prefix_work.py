@@ -1,4 +1,5 @@
 """Building a perceptual prefix in slices: cameras through vision, then prefill by layers."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -50,10 +51,17 @@ class PrefixWork:
     :param hashed: note the hash of the inputs in the provenance.
     """
 
-    def __init__(self, runner: ModelRunner, features: FeatureCache, observation: Observation,
-                 prompt_tokens: tuple[int, ...], builder: PrefixBuilder,
-                 complete: Callable[[PrefixWork], None], rank: Rank = Rank.PREFIX,
-                 hashed: bool = False) -> None:
+    def __init__(
+        self,
+        runner: ModelRunner,
+        features: FeatureCache,
+        observation: Observation,
+        prompt_tokens: tuple[int, ...],
+        builder: PrefixBuilder,
+        complete: Callable[[PrefixWork], None],
+        rank: Rank = Rank.PREFIX,
+        hashed: bool = False,
+    ) -> None:
         self.observation = observation
         self.builder = builder
         self.arrived_ns = observation.steady_ns
@@ -70,12 +78,22 @@ class PrefixWork:
         self._hidden: Tensor | None = None
         self._layer = 0
         self._done = False
-        self._num_tokens = (len(observation.frames) * runner.spec.tokens_per_image
-                            + len(prompt_tokens))
+        self._num_tokens = len(observation.frames) * runner.spec.tokens_per_image + len(
+            prompt_tokens
+        )
         self._positions = runner.positions(0, self._num_tokens)
-        self._plan = runner.plan([Span(
-            num_tokens=self._num_tokens, prefix_block=0, prefix_tokens=0,
-            block_table=builder.block_table, num_own=0, mask=MaskKind.BIDIRECTIONAL)])
+        self._plan = runner.plan(
+            [
+                Span(
+                    num_tokens=self._num_tokens,
+                    prefix_block=0,
+                    prefix_tokens=0,
+                    block_table=builder.block_table,
+                    num_own=0,
+                    mask=MaskKind.BIDIRECTIONAL,
+                )
+            ]
+        )
         self._attend = runner.attend(self._plan)
 
     def next_unit(self) -> UnitKey | None:
@@ -87,8 +105,9 @@ class PrefixWork:
             return UnitKey(UnitKind.VISION, self._runner.spec.tokens_per_image)
         if self._pending:
             return UnitKey(UnitKind.INGEST, self._pending[0].image.size)
-        return UnitKey(UnitKind.WRITE_KV if self._at_last_layer else UnitKind.PREFILL,
-                       self._num_tokens)
+        return UnitKey(
+            UnitKind.WRITE_KV if self._at_last_layer else UnitKind.PREFILL, self._num_tokens
+        )
 
     @property
     def _unfinished_hash(self) -> ImageHash | None:
@@ -135,8 +154,9 @@ class PrefixWork:
                 parts.append(self._runner.embed(self._prompt_tokens))
             self._hidden = torch.cat(parts)  # [num_tokens, width]
         if not self._at_last_layer:
-            self._hidden = self._runner.layer(UnitKind.PREFILL, self._layer, self._hidden,
-                                              self._positions, self._attend)
+            self._hidden = self._runner.layer(
+                UnitKind.PREFILL, self._layer, self._hidden, self._positions, self._attend
+            )
             self._layer += 1
             return
         self._runner.write_layer(self._layer, self._hidden, self._positions, self._plan)
@@ -150,6 +170,11 @@ class PrefixWork:
 
     def _note_hash(self) -> None:
         digests = (image_hash.hexdigest() for image_hash in self._hashes)
-        self.builder.provenance = replace(self.builder.provenance, prefix_hash=input_hash(
-            self.builder.provenance.model_checksum, zip(self.observation.frames, digests),
-            self._prompt_tokens))
+        self.builder.provenance = replace(
+            self.builder.provenance,
+            prefix_hash=input_hash(
+                self.builder.provenance.model_checksum,
+                zip(self.observation.frames, digests),
+                self._prompt_tokens,
+            ),
+        )

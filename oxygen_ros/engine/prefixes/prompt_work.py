@@ -2,6 +2,7 @@
 
 The prompt is the action's own instruction or the seed of a text request.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -24,9 +25,17 @@ class PromptWork:
         last layer are computed.
     """
 
-    def __init__(self, runner: ModelRunner, kind: UnitKind, rank: Rank, context: Context,
-                 tokens: tuple[int, ...], arrived_ns: int,
-                 complete: Callable[[Tensor | None], None], with_head: bool) -> None:
+    def __init__(
+        self,
+        runner: ModelRunner,
+        kind: UnitKind,
+        rank: Rank,
+        context: Context,
+        tokens: tuple[int, ...],
+        arrived_ns: int,
+        complete: Callable[[Tensor | None], None],
+        with_head: bool,
+    ) -> None:
         assert tokens
         self.arrived_ns = arrived_ns
         self._runner = runner
@@ -40,10 +49,18 @@ class PromptWork:
         self._done = False
         prefix = context.prefix
         self._positions = runner.positions(prefix.num_tokens, len(tokens))
-        self._plan = runner.plan([Span(
-            num_tokens=len(tokens), prefix_block=prefix.first_block,
-            prefix_tokens=prefix.num_tokens, block_table=context.writable_blocks(len(tokens)),
-            num_own=0, mask=MaskKind.CAUSAL)])
+        self._plan = runner.plan(
+            [
+                Span(
+                    num_tokens=len(tokens),
+                    prefix_block=prefix.first_block,
+                    prefix_tokens=prefix.num_tokens,
+                    block_table=context.writable_blocks(len(tokens)),
+                    num_own=0,
+                    mask=MaskKind.CAUSAL,
+                )
+            ]
+        )
         self._attend = runner.attend(self._plan)
 
     def next_unit(self) -> UnitKey | None:
@@ -70,8 +87,9 @@ class PromptWork:
             self._runner.write_layer(self._layer, self._hidden, self._positions, self._plan)
             self._finish(None)
             return
-        self._hidden = self._runner.layer(self._kind, self._layer, self._hidden, self._positions,
-                                          self._attend)
+        self._hidden = self._runner.layer(
+            self._kind, self._layer, self._hidden, self._positions, self._attend
+        )
         self._layer += 1
         if self._layer == self._runner.spec.num_layers:
             self._hidden = self._hidden[-1:]

@@ -1,4 +1,5 @@
 """Starts and finishes prefixes: the shared one of each observation, and a request's own copy."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -35,8 +36,14 @@ class SharedPrefixes:
     Only the thread that owns the engine calls it.
     """
 
-    def __init__(self, runner: ModelRunner, manager: KVCacheManager, action: ActionRunner,
-                 config: EngineConfig, now_ns: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        runner: ModelRunner,
+        manager: KVCacheManager,
+        action: ActionRunner,
+        config: EngineConfig,
+        now_ns: Callable[[], int],
+    ) -> None:
         self.features = FeatureCache(config.reuse_vision)
         self.instruction = ''
         self.work: Work | None = None  # the prefix, then the action's prompt on it
@@ -63,8 +70,9 @@ class SharedPrefixes:
         self._runner.counters.observations_started += 1
         self.work = self._begin(observation, Rank.PREFIX, self._complete, self.features)
 
-    def begin_own(self, request: TextRequest,
-                  complete: Callable[[Context], None]) -> PrefixWork | None:
+    def begin_own(
+        self, request: TextRequest, complete: Callable[[Context], None]
+    ) -> PrefixWork | None:
         """Isolated caches: encode and prefill the newest observation for one text request.
 
         :return: None: there is no observation yet, or no slot.
@@ -74,8 +82,9 @@ class SharedPrefixes:
             return None
 
         def register(work: PrefixWork) -> None:
-            complete(self._manager.register_private_prefix(
-                work.builder, self._now_ns(), request.task))
+            complete(
+                self._manager.register_private_prefix(work.builder, self._now_ns(), request.task)
+            )
 
         return self._begin(observation, request.rank, register, FeatureCache(enabled=False))
 
@@ -96,20 +105,28 @@ class SharedPrefixes:
         """Let the next observation begin at once."""
         self._next_ns = self._now_ns()
 
-    def _begin(self, observation: Observation, rank: Rank,
-               complete: Callable[[PrefixWork], None], features: FeatureCache) -> PrefixWork:
+    def _begin(
+        self,
+        observation: Observation,
+        rank: Rank,
+        complete: Callable[[PrefixWork], None],
+        features: FeatureCache,
+    ) -> PrefixWork:
         model = self._runner.model
         state = observation.state if model.spec.state_in is StateIn.PROMPT else None
         positions: FloatArray | None = None if state is None else state.positions
         prompt = tuple(model.prefix_prompt(self._instruction_of(observation), positions))
         num_visual = len(observation.frames) * model.spec.tokens_per_image
         builder = self._manager.begin_prefix(
-            num_visual + len(prompt), num_visual_tokens=num_visual,
+            num_visual + len(prompt),
+            num_visual_tokens=num_visual,
             steady_ns=observation.steady_ns,
-            provenance=provenance_of(observation, state, model.checksum))
+            provenance=provenance_of(observation, state, model.checksum),
+        )
         assert builder is not None  # a slot is free
-        return PrefixWork(self._runner, features, observation, prompt, builder, complete, rank,
-                          self._hashed)
+        return PrefixWork(
+            self._runner, features, observation, prompt, builder, complete, rank, self._hashed
+        )
 
     def _instruction_of(self, observation: Observation) -> str:
         return observation.instruction or self.instruction
@@ -125,7 +142,8 @@ class SharedPrefixes:
         def ready(_: object = None) -> None:
             context.advance(len(tokens))
             self._action.replace(
-                ReadyAction(self._runner, context, work.observation, len(tokens), self._seed))
+                ReadyAction(self._runner, context, work.observation, len(tokens), self._seed)
+            )
             self.work = None
             self._prompt_context = None
 
@@ -134,5 +152,12 @@ class SharedPrefixes:
             return
         self._prompt_context = context
         self.work = PromptWork(
-            self._runner, UnitKind.ACTION_PROMPT, Rank.PREFIX, context, tokens, work.arrived_ns,
-            ready, with_head=False)
+            self._runner,
+            UnitKind.ACTION_PROMPT,
+            Rank.PREFIX,
+            context,
+            tokens,
+            work.arrived_ns,
+            ready,
+            with_head=False,
+        )

@@ -1,4 +1,5 @@
 """What a unit of work will cost: measured online, or a table for schedules that repeat."""
+
 from __future__ import annotations
 
 from bisect import bisect_left, insort
@@ -73,8 +74,7 @@ class _Window:
         slowest_ns = max(islice(reversed(self.recent), _NUM_NEWEST))
         # Two slow ones in a row are a change of regime, not a hiccup: do not wait for the quantile
         # to follow.
-        self.estimate_ns = max(min(self.sorted[rank], slowest_ns),
-                               min(newest_before, duration_ns))
+        self.estimate_ns = max(min(self.sorted[rank], slowest_ns), min(newest_before, duration_ns))
 
 
 class OnlineCostModel:
@@ -90,8 +90,14 @@ class OnlineCostModel:
     :param window: observations that count.
     """
 
-    def __init__(self, prior: Mapping[UnitKey, int] | None = None, *, quantile: float = 0.9,
-                 window: int = 32, default_ns: int = 1_000_000) -> None:
+    def __init__(
+        self,
+        prior: Mapping[UnitKey, int] | None = None,
+        *,
+        quantile: float = 0.9,
+        window: int = 32,
+        default_ns: int = 1_000_000,
+    ) -> None:
         if not 0.0 < quantile < 1.0:
             raise ValueError(f'quantile: expected between 0 and 1, got {quantile}')
         if window < 1:

@@ -1,4 +1,5 @@
 """The unmanaged baseline: work in order of arrival, each run to completion."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -10,8 +11,12 @@ from .work import Work
 class FifoScheduler(Scheduler):
     """First come, first served; the deadline is not looked at, and nothing is interrupted."""
 
-    def run_slices(self, deadline_ns: int, ready: Callable[[], Sequence[Work]],
-                   interrupted: Callable[[], bool]) -> int:
+    def run_slices(
+        self,
+        deadline_ns: int,
+        ready: Callable[[], Sequence[Work]],
+        interrupted: Callable[[], bool],
+    ) -> int:
         num_slices = 0
         while not interrupted():
             works = [work for work in ready() if work.next_unit() is not None]

@@ -3,6 +3,7 @@
 Only time and costs are looked at here, never tensors, so that all of it is tested on a virtual
 clock.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -13,8 +14,11 @@ from .cost_model import CostModel
 from .timeline import EventKind, Timeline
 from .work import Rank, Work
 
-_EVENT_OF_RANK = {Rank.PREFIX: EventKind.PREFIX, Rank.DIALOGUE: EventKind.DIALOGUE,
-                  Rank.SCENE_GRAPH: EventKind.SCENE_GRAPH}
+_EVENT_OF_RANK = {
+    Rank.PREFIX: EventKind.PREFIX,
+    Rank.DIALOGUE: EventKind.DIALOGUE,
+    Rank.SCENE_GRAPH: EventKind.SCENE_GRAPH,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +42,12 @@ class SchedulerConfig:
                 raise ValueError(f'{name}: expected above 0, got {getattr(self, name)}')
         if not self.safety_threshold_s >= 0.0:
             raise ValueError(
-                f'safety_threshold_s: expected at least 0, got {self.safety_threshold_s}')
+                f'safety_threshold_s: expected at least 0, got {self.safety_threshold_s}'
+            )
         if self.oversize_patience < 1:
             raise ValueError(
-                f'oversize_patience: expected at least 1, got {self.oversize_patience}')
+                f'oversize_patience: expected at least 1, got {self.oversize_patience}'
+            )
 
 
 class Scheduler:
@@ -63,16 +69,19 @@ class Scheduler:
        one.
     """
 
-    def __init__(self, config: SchedulerConfig, cost_model: CostModel, clock: WorkClock,
-                 timeline: Timeline) -> None:
+    def __init__(
+        self, config: SchedulerConfig, cost_model: CostModel, clock: WorkClock, timeline: Timeline
+    ) -> None:
         self.config = config
         self.cost_model = cost_model
         self._clock = clock
         self._timeline = timeline
         self._micro_slice_ns = round(config.micro_slice_s * 1e9)
         self._threshold_ns = round(config.safety_threshold_s * 1e9)
-        self._patience_ns = {Rank.DIALOGUE: round(config.dialogue_patience_s * 1e9),
-                             Rank.SCENE_GRAPH: round(config.scene_graph_patience_s * 1e9)}
+        self._patience_ns = {
+            Rank.DIALOGUE: round(config.dialogue_patience_s * 1e9),
+            Rank.SCENE_GRAPH: round(config.scene_graph_patience_s * 1e9),
+        }
         self._unserved_since_ns: dict[Rank, int] = {}  # ranks with ready work only
         self._refused_cycles: dict[Rank, int] = {}
         self._begun_deadline_ns: int | None = None  # of the newest cycle
@@ -95,8 +104,9 @@ class Scheduler:
 
         return sorted(ready, key=key)
 
-    def next_best_effort_task(self, now_ns: int, deadline_ns: int, works: Sequence[Work],
-                              cycle_start: bool = False) -> Work | None:
+    def next_best_effort_task(
+        self, now_ns: int, deadline_ns: int, works: Sequence[Work], cycle_start: bool = False
+    ) -> Work | None:
         """Return the work whose next unit should run now, or None (rules 1 to 4)."""
         left_ns = deadline_ns - now_ns
         if left_ns <= self._threshold_ns:
@@ -138,8 +148,12 @@ class Scheduler:
         self._timeline.record(_EVENT_OF_RANK[rank], start_ns, now_ns, num_units, size)
         return num_units
 
-    def run_slices(self, deadline_ns: int, ready: Callable[[], Sequence[Work]],
-                   interrupted: Callable[[], bool]) -> int:
+    def run_slices(
+        self,
+        deadline_ns: int,
+        ready: Callable[[], Sequence[Work]],
+        interrupted: Callable[[], bool],
+    ) -> int:
         """Run slices until the deadline is near, nothing is ready or `interrupted()`; count them.
 
         :param ready: called before each slice; may look at the inbox first.
@@ -153,7 +167,8 @@ class Scheduler:
             cycle_start = deadline_ns != self._begun_deadline_ns
             self._begun_deadline_ns = deadline_ns
             work = self.next_best_effort_task(
-                self._clock.now_ns(), deadline_ns, works, cycle_start)
+                self._clock.now_ns(), deadline_ns, works, cycle_start
+            )
             if work is None:
                 break
             self.forward_step(work, deadline_ns)

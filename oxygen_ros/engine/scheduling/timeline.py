@@ -1,4 +1,5 @@
 """What ran when: a ring buffer of slices, action passes and waits, cheap enough to stay on."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -65,14 +66,16 @@ class Timeline:
     def snapshot(self) -> np.ndarray:
         """Return [num_events, 5] int64, oldest first: kind, start, end, units, detail."""
         if self._written <= len(self._rows):
-            return self._rows[:self._written].copy()
+            return self._rows[: self._written].copy()
         first = self._written % len(self._rows)
         return np.concatenate([self._rows[first:], self._rows[:first]])
 
     def events(self) -> list[TimelineEvent]:
         """Return the snapshot as values."""
-        return [TimelineEvent(EventKind(kind), start, end, units, detail)
-                for kind, start, end, units, detail in self.snapshot().tolist()]
+        return [
+            TimelineEvent(EventKind(kind), start, end, units, detail)
+            for kind, start, end, units, detail in self.snapshot().tolist()
+        ]
 
     def durations_ns(self, kind: EventKind, since_ns: int = 0) -> np.ndarray:
         """Return the durations of a kind that ended at or after `since_ns`: [n] int64."""

@@ -5,6 +5,7 @@ tower, one layer of a prefill or of the batched decode step, the output head wit
 units all state lies in the work object (hidden state and layer index) and in the K/V pages, so a
 suspended work resumes from there.
 """
+
 from __future__ import annotations
 
 from enum import Enum, IntEnum

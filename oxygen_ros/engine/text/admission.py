@@ -1,4 +1,5 @@
 """Which waiting text requests get a prefix, and when."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
@@ -24,8 +25,9 @@ class Admission:
     :param own_prefix: with isolated caches a request waits for a prefix of its own; else None.
     """
 
-    def __init__(self, manager: KVCacheManager, config: EngineConfig,
-                 own_prefix: PrefixSource | None) -> None:
+    def __init__(
+        self, manager: KVCacheManager, config: EngineConfig, own_prefix: PrefixSource | None
+    ) -> None:
         self._manager = manager
         self._max_admitted = config.max_admitted
         self._own_prefix = own_prefix
@@ -38,8 +40,11 @@ class Admission:
 
     def waiting(self, requests: Iterable[TextRequest]) -> list[TextRequest]:
         """Return the requests that want a prefix or blocks, the most urgent first."""
-        waiting = [request for request in requests if request.state is RequestState.WAITING
-                   and request.request_id not in self._building]
+        waiting = [
+            request
+            for request in requests
+            if request.state is RequestState.WAITING and request.request_id not in self._building
+        ]
         return sorted(waiting, key=lambda request: (request.task, request.request_id))
 
     def bind(self, request: TextRequest, live: Iterable[TextRequest], now_ns: int) -> bool:
@@ -58,8 +63,11 @@ class Admission:
         return True
 
     def _may_enter(self, request: TextRequest, live: Iterable[TextRequest]) -> bool:
-        admitted = [other.task for other in live
-                    if other.context is not None or other.request_id in self._building]
+        admitted = [
+            other.task
+            for other in live
+            if other.context is not None or other.request_id in self._building
+        ]
         if len(admitted) >= self._max_admitted:
             return False
         if request.task is not TaskType.DIALOGUE or self._max_admitted == 1:

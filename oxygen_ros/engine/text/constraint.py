@@ -1,4 +1,5 @@
 """Constrained decoding as the engine sees it: a mask of the next token."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence

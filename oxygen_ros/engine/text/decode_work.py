@@ -2,6 +2,7 @@
 
 A request whose grammar has forced tokens after the sampled one takes part with a row for each.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -23,8 +24,11 @@ class DecodeStep:
         self.requests = list(requests)
         self.layer = 0
         self._runner = runner
-        self._hidden = runner.embed([  # [num_rows, width]
-            token for request in requests for token in request.tokens[-request.num_pending:]])
+        self._hidden = runner.embed(
+            [  # [num_rows, width]
+                token for request in requests for token in request.tokens[-request.num_pending :]
+            ]
+        )
         self._prepare()
 
     def _prepare(self) -> None:
@@ -35,10 +39,16 @@ class DecodeStep:
             context = request.context
             assert context is not None
             prefix, num_tokens = context.prefix, request.num_pending
-            spans.append(Span(num_tokens=num_tokens, prefix_block=prefix.first_block,
-                              prefix_tokens=prefix.num_tokens,
-                              block_table=context.writable_blocks(num_tokens),
-                              num_own=context.num_tokens, mask=MaskKind.CAUSAL))
+            spans.append(
+                Span(
+                    num_tokens=num_tokens,
+                    prefix_block=prefix.first_block,
+                    prefix_tokens=prefix.num_tokens,
+                    block_table=context.writable_blocks(num_tokens),
+                    num_own=context.num_tokens,
+                    mask=MaskKind.CAUSAL,
+                )
+            )
             start = prefix.num_tokens + context.num_tokens
             positions.extend(range(start, start + num_tokens))
             self._last_rows.append(len(positions) - 1)
@@ -59,8 +69,9 @@ class DecodeStep:
 
     def run_layer(self) -> None:
         """Run the next layer of all rows."""
-        self._hidden = self._runner.layer(UnitKind.DECODE, self.layer, self._hidden,
-                                          self._positions, self._attend)
+        self._hidden = self._runner.layer(
+            UnitKind.DECODE, self.layer, self._hidden, self._positions, self._attend
+        )
         self.layer += 1
 
     def run_head(self) -> Tensor:
@@ -81,10 +92,14 @@ class BatchedDecode:
     :param arrived_ns: returns where the step stands among work in order of arrival.
     """
 
-    def __init__(self, runner: ModelRunner, ready: Callable[[], Sequence[TextRequest]],
-                 choose: Callable[[], Sequence[TextRequest]],
-                 deliver: Callable[[Sequence[TextRequest], Tensor], None],
-                 arrived_ns: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        runner: ModelRunner,
+        ready: Callable[[], Sequence[TextRequest]],
+        choose: Callable[[], Sequence[TextRequest]],
+        deliver: Callable[[Sequence[TextRequest], Tensor], None],
+        arrived_ns: Callable[[], int],
+    ) -> None:
         self._runner = runner
         self._ready = ready
         self._choose = choose
@@ -108,8 +123,11 @@ class BatchedDecode:
     def next_unit(self) -> UnitKey | None:
         if self.step is not None:
             at_head = self.step.layer == self._runner.spec.num_layers
-            return (UnitKey(UnitKind.HEAD, len(self.step.requests)) if at_head
-                    else UnitKey(UnitKind.DECODE, self.step.num_rows))
+            return (
+                UnitKey(UnitKind.HEAD, len(self.step.requests))
+                if at_head
+                else UnitKey(UnitKind.DECODE, self.step.num_rows)
+            )
         num_rows = sum(request.num_pending for request in self._ready())
         return UnitKey(UnitKind.DECODE, num_rows) if num_rows else None
 

@@ -2,6 +2,7 @@
 
 What the queries brought back is one vector, the embedding of the place that the observation shows.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -28,8 +29,15 @@ class DenseRead:
     :param complete: called once at the end, with the embedding [width] float32.
     """
 
-    def __init__(self, runner: ModelRunner, rank: Rank, context: Context, num_queries: int,
-                 arrived_ns: int, complete: Callable[[FloatArray], None]) -> None:
+    def __init__(
+        self,
+        runner: ModelRunner,
+        rank: Rank,
+        context: Context,
+        num_queries: int,
+        arrived_ns: int,
+        complete: Callable[[FloatArray], None],
+    ) -> None:
         prefix = context.prefix
         self.arrived_ns = arrived_ns
         self._runner = runner
@@ -40,10 +48,20 @@ class DenseRead:
         self._queries: Tensor | None = None
         self._hidden: Tensor | None = None  # [num_queries, width]
         self._positions = runner.positions(prefix.num_tokens, num_queries)
-        self._attend = runner.attend(runner.plan([Span(
-            num_tokens=num_queries, prefix_block=prefix.first_block,
-            prefix_tokens=prefix.num_tokens, block_table=(), num_own=0,
-            mask=MaskKind.PREFIX_ONLY)]))
+        self._attend = runner.attend(
+            runner.plan(
+                [
+                    Span(
+                        num_tokens=num_queries,
+                        prefix_block=prefix.first_block,
+                        prefix_tokens=prefix.num_tokens,
+                        block_table=(),
+                        num_own=0,
+                        mask=MaskKind.PREFIX_ONLY,
+                    )
+                ]
+            )
+        )
 
     def next_unit(self) -> UnitKey | None:
         if self._layer == self._runner.spec.num_layers:
@@ -56,8 +74,9 @@ class DenseRead:
             step = runner.spec.vocab_size / self._num_queries
             self._queries = runner.embed([int(step * index) for index in range(self._num_queries)])
             self._hidden = self._queries
-        self._hidden = runner.layer(UnitKind.DENSE_READ, self._layer, self._hidden,
-                                    self._positions, self._attend)
+        self._hidden = runner.layer(
+            UnitKind.DENSE_READ, self._layer, self._hidden, self._positions, self._attend
+        )
         self._layer += 1
         if self._layer < runner.spec.num_layers:
             return

@@ -1,4 +1,5 @@
 """A text request: everything that one dialogue or scene-graph task is, between two slices."""
+
 from __future__ import annotations
 
 from enum import Enum
@@ -28,9 +29,15 @@ class TextRequest:
     `context` pins the prefix from admission to the end; its own blocks come and go with `state`.
     """
 
-    def __init__(self, request_id: int, task: TaskType, prompt_tokens: tuple[int, ...],
-                 sampling: SamplingParams, constraint: TokenConstraint | None,
-                 submitted_ns: int) -> None:
+    def __init__(
+        self,
+        request_id: int,
+        task: TaskType,
+        prompt_tokens: tuple[int, ...],
+        sampling: SamplingParams,
+        constraint: TokenConstraint | None,
+        submitted_ns: int,
+    ) -> None:
         self.request_id = request_id
         self.task = task
         self.rank = _RANK_OF_TASK[task]

@@ -3,6 +3,7 @@
 Randomness is counter-based (SplitMix64 of seed and step, Steele et al. 2014), so that it never
 depends on what else ran in between.
 """
+
 from __future__ import annotations
 
 import torch
@@ -27,7 +28,7 @@ def keyed_seed(*key: int) -> int:
 
 def keyed_uniform(*key: int) -> float:
     """Return a number in [0, 1) that depends on the key alone."""
-    return (keyed_seed(*key) >> 11) * 2.0 ** -53
+    return (keyed_seed(*key) >> 11) * 2.0**-53
 
 
 def keyed_noise(shape: tuple[int, ...], *key: int) -> Tensor:
@@ -36,8 +37,9 @@ def keyed_noise(shape: tuple[int, ...], *key: int) -> Tensor:
     return torch.randn(shape, generator=generator)
 
 
-def sample_token(logits: Tensor, params: SamplingParams, step: int,
-                 constraint: TokenConstraint | None) -> int:
+def sample_token(
+    logits: Tensor, params: SamplingParams, step: int, constraint: TokenConstraint | None
+) -> int:
     """Choose one token.
 
     :param logits: [vocab_size] float32, of one request.
@@ -54,16 +56,24 @@ def sample_token(logits: Tensor, params: SamplingParams, step: int,
     # The smallest set whose mass reaches top_p; the first token is always in it.
     kept = int((cumulative - values < params.top_p).sum())
     point = keyed_uniform(params.seed, step) * float(cumulative[kept - 1])
-    index = min(int(torch.searchsorted(cumulative[:kept].contiguous(), point, right=True)),
-                kept - 1)
+    index = min(
+        int(torch.searchsorted(cumulative[:kept].contiguous(), point, right=True)), kept - 1
+    )
     return int(order[index])
 
 
-def sample_tokens(logits: Tensor, params: list[SamplingParams], steps: list[int],
-                  constraints: list[TokenConstraint | None]) -> list[int]:
+def sample_tokens(
+    logits: Tensor,
+    params: list[SamplingParams],
+    steps: list[int],
+    constraints: list[TokenConstraint | None],
+) -> list[int]:
     """Choose a token for each row of logits [num_rows, vocab_size]; one argmax for greedy ones."""
     plain = [p.temperature == 0.0 and c is None for p, c in zip(params, constraints)]
     greedy = logits.argmax(dim=-1).tolist() if any(plain) else []
-    return [greedy[row] if plain[row] else sample_token(logits[row], params[row], steps[row],
-                                                        constraints[row])
-            for row in range(len(params))]
+    return [
+        greedy[row]
+        if plain[row]
+        else sample_token(logits[row], params[row], steps[row], constraints[row])
+        for row in range(len(params))
+    ]

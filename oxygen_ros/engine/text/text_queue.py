@@ -1,4 +1,5 @@
 """The live text requests: their works, their memory, and the one end of each."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -29,10 +30,16 @@ class TextQueue:
     :param before_release: called when memory is at its fullest: just before a request ends.
     """
 
-    def __init__(self, runner: ModelRunner, manager: KVCacheManager, config: EngineConfig,
-                 now_ns: Callable[[], int], emit: Callable[[TextEvent], None],
-                 own_prefix: PrefixSource | None,
-                 before_release: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        runner: ModelRunner,
+        manager: KVCacheManager,
+        config: EngineConfig,
+        now_ns: Callable[[], int],
+        emit: Callable[[TextEvent], None],
+        own_prefix: PrefixSource | None,
+        before_release: Callable[[], None] = lambda: None,
+    ) -> None:
         self._runner = runner
         self._manager = manager
         self._config = config
@@ -43,10 +50,12 @@ class TextQueue:
         self._admission = Admission(manager, config, own_prefix)
         self._delivery = TokenDelivery(runner, now_ns, emit, self.end, config.jump_forward)
         self._decode = BatchedDecode(
-            runner, self._decodable, self._begin_step, self._deliver, self._decode_arrived_ns)
+            runner, self._decodable, self._begin_step, self._deliver, self._decode_arrived_ns
+        )
         self._patience_ns = {
             Rank.DIALOGUE: round(config.scheduler.dialogue_patience_s * 1e9),
-            Rank.SCENE_GRAPH: round(config.scheduler.scene_graph_patience_s * 1e9)}
+            Rank.SCENE_GRAPH: round(config.scheduler.scene_graph_patience_s * 1e9),
+        }
 
     @property
     def num_live(self) -> int:
@@ -61,7 +70,8 @@ class TextQueue:
         """Take a request, or refuse it with the reason; either way it ends in one TextResult."""
         if request.request_id in self._requests:
             raise ValueError(
-                f'request_id: expected a new one, got {request.request_id}, which is live')
+                f'request_id: expected a new one, got {request.request_id}, which is live'
+            )
         self._requests[request.request_id] = request
         self._runner.counters.requests_started += 1
         problem = self._refusal(request)
@@ -75,8 +85,10 @@ class TextQueue:
             return f'text requests: expected at most {most} live ones, got one more'
         limit = self._config.max_text_tokens
         if request.max_tokens > limit:
-            return (f'tokens: expected at most {limit} (prompt and answer together), '
-                    f'got {len(request.prompt_tokens)} + {request.sampling.max_tokens}')
+            return (
+                f'tokens: expected at most {limit} (prompt and answer together), '
+                f'got {len(request.prompt_tokens)} + {request.sampling.max_tokens}'
+            )
         return self._manager.refusal(request.max_tokens)
 
     def pause(self, request_id: int, paused: bool) -> None:
@@ -89,7 +101,8 @@ class TextQueue:
         """Return what can run now: prefixes and prompts in order, then the decode step."""
         for request in self._admission.waiting(self._requests.values()):
             if request.context is None and not self._admission.bind(
-                    request, self._requests.values(), now_ns):
+                request, self._requests.values(), now_ns
+            ):
                 continue
             if self._wants_read(request):
                 self._start_read(request)
@@ -97,12 +110,19 @@ class TextQueue:
             tokens = request.prefill_tokens
             if self._make_room(request, len(tokens), min_task=request.task + 1):
                 self._start_prompt(request, tokens)
-        return [*self._admission.works, *self._reads.values(), *self._prompts.values(),
-                self._decode]
+        return [
+            *self._admission.works,
+            *self._reads.values(),
+            *self._prompts.values(),
+            self._decode,
+        ]
 
     def _wants_read(self, request: TextRequest) -> bool:
-        return (request.task is TaskType.SCENE_GRAPH and request.place is None
-                and self._config.place_queries > 0)
+        return (
+            request.task is TaskType.SCENE_GRAPH
+            and request.place is None
+            and self._config.place_queries > 0
+        )
 
     def _start_read(self, request: TextRequest) -> None:
         assert request.context is not None
@@ -114,8 +134,13 @@ class TextQueue:
             request.state = RequestState.WAITING  # for blocks
 
         self._reads[request.request_id] = DenseRead(
-            self._runner, request.rank, request.context, self._config.place_queries,
-            request.submitted_ns, complete)
+            self._runner,
+            request.rank,
+            request.context,
+            self._config.place_queries,
+            request.submitted_ns,
+            complete,
+        )
 
     def _start_prompt(self, request: TextRequest, tokens: tuple[int, ...]) -> None:
         assert request.context is not None
@@ -132,20 +157,30 @@ class TextQueue:
             self._take_tokens([request], logits)
 
         self._prompts[request.request_id] = PromptWork(
-            self._runner, UnitKind.TEXT_PREFILL, request.rank, request.context, tokens,
-            request.submitted_ns, complete, with_head=True)
+            self._runner,
+            UnitKind.TEXT_PREFILL,
+            request.rank,
+            request.context,
+            tokens,
+            request.submitted_ns,
+            complete,
+            with_head=True,
+        )
 
     # Decode.
 
     def _decodable(self) -> Sequence[TextRequest]:
         """The requests of the next step: longest since their last one first, less the patience."""
-        ready = [request for request in self._requests.values()
-                 if request.state is RequestState.DECODE and not request.paused]
+        ready = [
+            request
+            for request in self._requests.values()
+            if request.state is RequestState.DECODE and not request.paused
+        ]
         if self._config.run_to_completion:
             ready.sort(key=lambda request: (request.submitted_ns, request.request_id))
         else:
             ready.sort(key=lambda request: request.last_step_ns + self._patience_ns[request.rank])
-        return ready[:self._config.decode_batch]
+        return ready[: self._config.decode_batch]
 
     def _decode_arrived_ns(self) -> int:
         """Place of the step in order of arrival.
@@ -188,9 +223,14 @@ class TextQueue:
         assert request.context is not None
         while not request.context.extend(num_tokens):
             own = (request.task, request.request_id)
-            victims = [other for other in self._requests.values()
-                       if other.context is not None and other.context.num_blocks
-                       and other.task >= min_task and (other.task, other.request_id) > own]
+            victims = [
+                other
+                for other in self._requests.values()
+                if other.context is not None
+                and other.context.num_blocks
+                and other.task >= min_task
+                and (other.task, other.request_id) > own
+            ]
             if not victims:
                 return False
             self._give_back(max(victims, key=lambda other: (other.task, other.request_id)))
@@ -219,11 +259,22 @@ class TextQueue:
         provenance = self._release(request)
         request.state = RequestState.FINISHED
         self._runner.counters.requests_ended += 1
-        self._delivery.finish(request, lambda now_ns: TextResult(
-            request_id=request_id, task=request.task, text=request.stream.text,
-            tokens=tuple(request.tokens), finish_reason=reason, message=message,
-            submitted_ns=request.submitted_ns, first_token_ns=request.first_token_ns,
-            ended_ns=now_ns, provenance=provenance, place=request.place))
+        self._delivery.finish(
+            request,
+            lambda now_ns: TextResult(
+                request_id=request_id,
+                task=request.task,
+                text=request.stream.text,
+                tokens=tuple(request.tokens),
+                finish_reason=reason,
+                message=message,
+                submitted_ns=request.submitted_ns,
+                first_token_ns=request.first_token_ns,
+                ended_ns=now_ns,
+                provenance=provenance,
+                place=request.place,
+            ),
+        )
         return True
 
     def _release(self, request: TextRequest) -> Provenance | None:

@@ -1,4 +1,5 @@
 """From token bytes to text as it grows: whole characters only, and stop strings never shown."""
+
 from __future__ import annotations
 
 import codecs

@@ -1,4 +1,5 @@
 """From logits to text: samples tokens, streams them, and sees when a request is done."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -21,9 +22,14 @@ class TokenDelivery:
     :param jump_forward: take tokens that a grammar forces together with the one before them.
     """
 
-    def __init__(self, runner: ModelRunner, now_ns: Callable[[], int],
-                 emit: Callable[[TextEvent], None],
-                 end: Callable[[int, FinishReason], bool], jump_forward: bool) -> None:
+    def __init__(
+        self,
+        runner: ModelRunner,
+        now_ns: Callable[[], int],
+        emit: Callable[[TextEvent], None],
+        end: Callable[[int, FinishReason], bool],
+        jump_forward: bool,
+    ) -> None:
         self._runner = runner
         self._now_ns = now_ns
         self._emit = emit
@@ -33,9 +39,11 @@ class TokenDelivery:
     def take(self, requests: Sequence[TextRequest], logits: Tensor) -> None:
         """Sample one token for each request from its row: [num_requests, vocab_size] float32."""
         tokens = sample_tokens(
-            logits, [request.sampling for request in requests],
+            logits,
+            [request.sampling for request in requests],
             [len(request.tokens) for request in requests],
-            [request.constraint for request in requests])
+            [request.constraint for request in requests],
+        )
         now_ns = self._now_ns()
         for request, token in zip(requests, tokens):
             request.last_step_ns = now_ns
@@ -87,5 +95,10 @@ class TokenDelivery:
 
 
 def _delta(request: TextRequest, text: str, now_ns: int) -> TextDelta:
-    return TextDelta(request_id=request.request_id, task=request.task, text=text,
-                     num_tokens=len(request.tokens), steady_ns=now_ns)
+    return TextDelta(
+        request_id=request.request_id,
+        task=request.task,
+        text=text,
+        num_tokens=len(request.tokens),
+        steady_ns=now_ns,
+    )

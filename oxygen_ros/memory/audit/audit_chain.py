@@ -5,6 +5,7 @@ SHA-256, or HMAC-SHA-256 where the operator gave a key, over the exact bytes of 
 `,"hash":`. So a change of any byte breaks its own line or the link to it, and it needs no rule of
 how JSON is written to check one.
 """
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -21,8 +22,18 @@ from ..limits import bounded
 
 GENESIS = '0' * 64
 SEGMENT_KIND = 'segment'
-KINDS = (SEGMENT_KIND, 'chunk', 'utterance', 'scene', 'instruction', 'parameters', 'mode', 'fault',
-         'gap', 'close')
+KINDS = (
+    SEGMENT_KIND,
+    'chunk',
+    'utterance',
+    'scene',
+    'instruction',
+    'parameters',
+    'mode',
+    'fault',
+    'gap',
+    'close',
+)
 MAX_LINE_BYTES = 65_536
 _SEAL = b',"hash":"'
 _LINE_END = len(_SEAL) + 64 + len(b'"}')
@@ -86,10 +97,14 @@ def seal(fields: Mapping[str, object], link: Link, key: bytes | None) -> tuple[b
 
     :raises ValueError: the record is longer than a line may be.
     """
-    values = {'seq': link.seq + 1, **{name: plain(value) for name, value in fields.items()},
-              'prev': link.digest}
-    payload = json.dumps(values, separators=(',', ':'), ensure_ascii=False,
-                         allow_nan=False).encode('utf-8')[:-1]
+    values = {
+        'seq': link.seq + 1,
+        **{name: plain(value) for name, value in fields.items()},
+        'prev': link.digest,
+    }
+    payload = json.dumps(
+        values, separators=(',', ':'), ensure_ascii=False, allow_nan=False
+    ).encode('utf-8')[:-1]
     digest = digest_of(payload, key)
     line = payload + _SEAL + digest.encode() + b'"}\n'
     if len(line) > MAX_LINE_BYTES:
@@ -104,9 +119,9 @@ def unseal(line: bytes, key: bytes | None) -> dict[str, Any]:
     """
     if len(line) > MAX_LINE_BYTES:
         raise ValueError(f'longer than {MAX_LINE_BYTES} bytes')
-    if not line.endswith(b'"}\n') or line[-_LINE_END - 1:][:len(_SEAL)] != _SEAL:
+    if not line.endswith(b'"}\n') or line[-_LINE_END - 1 :][: len(_SEAL)] != _SEAL:
         raise ValueError('not a sealed record')
-    payload, digest = line[:-_LINE_END - 1], line[-67:-3]
+    payload, digest = line[: -_LINE_END - 1], line[-67:-3]
     if not hmac.compare_digest(digest_of(payload, key).encode(), digest):
         raise ValueError('its hash does not match its content')
     # What follows can only fail for a record that was sealed, but not by this package.
@@ -136,8 +151,10 @@ def segment_paths(directory: Path) -> list[Path]:
     :raises OSError: the directory cannot be read.
     """
     numbers = {path: segment_number(path) for path in directory.iterdir()}
-    return sorted((path for path, number in numbers.items() if number is not None),
-                  key=lambda path: numbers[path] or 0)
+    return sorted(
+        (path for path, number in numbers.items() if number is not None),
+        key=lambda path: numbers[path] or 0,
+    )
 
 
 def read_key(path: str | Path) -> bytes:

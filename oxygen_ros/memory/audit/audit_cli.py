@@ -1,4 +1,5 @@
 """The command `oxygen audit`: verify, repair, show, export."""
+
 from __future__ import annotations
 
 import argparse
@@ -15,9 +16,23 @@ from .audit_records import find_records
 from .audit_repair import repair
 from .audit_verify import AuditReport, verify
 
-_COLUMNS = ('seq', 'kind', 'stamp_ns', 'wall_ns', 'observation_id', 'observation_stamp_ns',
-            'cameras', 'state_stamp_ns', 'prefix_hash', 'model_checksum', 'parameters_hash',
-            'software', 'body', 'prev', 'hash')
+_COLUMNS = (
+    'seq',
+    'kind',
+    'stamp_ns',
+    'wall_ns',
+    'observation_id',
+    'observation_stamp_ns',
+    'cameras',
+    'state_stamp_ns',
+    'prefix_hash',
+    'model_checksum',
+    'parameters_hash',
+    'software',
+    'body',
+    'prev',
+    'hash',
+)
 
 
 def _link(text: str) -> Link:
@@ -35,26 +50,43 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     def command(name: str, text: str) -> argparse.ArgumentParser:
         sub = commands.add_parser(name, help=text, description=text)
         sub.add_argument('--key-file', metavar='FILE', help='key of a keyed log')
-        sub.add_argument('files', nargs='+', metavar='FILE', type=Path,
-                         help='segments, or folders of them')
+        sub.add_argument(
+            'files', nargs='+', metavar='FILE', type=Path, help='segments, or folders of them'
+        )
         return sub
 
-    check = command('verify', 'Check that the log is whole and unchanged; name the first bad '
-                              'record. Segments are taken in the order of their numbers.')
-    check.add_argument('--partial', action='store_true',
-                       help='the oldest segments may have been removed')
-    check.add_argument('--no-head', action='store_true',
-                       help='do not ask for audit.head; records cut off at the end go unnoticed')
-    check.add_argument('--expect', type=_link, metavar='SEQ:HASH',
-                       help='a record that was noted elsewhere and must be there')
+    check = command(
+        'verify',
+        'Check that the log is whole and unchanged; name the first bad '
+        'record. Segments are taken in the order of their numbers.',
+    )
+    check.add_argument(
+        '--partial', action='store_true', help='the oldest segments may have been removed'
+    )
+    check.add_argument(
+        '--no-head',
+        action='store_true',
+        help='do not ask for audit.head; records cut off at the end go unnoticed',
+    )
+    check.add_argument(
+        '--expect',
+        type=_link,
+        metavar='SEQ:HASH',
+        help='a record that was noted elsewhere and must be there',
+    )
     check.add_argument('--json', action='store_true', help='print the result as JSON')
     command('repair', 'Move what a write that did not end left at the end of a file aside.')
     show = command('show', 'Print the records that match.')
     show.add_argument('--observation', type=int, metavar='ID')
     show.add_argument('--chunk', type=int, metavar='ID')
     show.add_argument('--kind', default='')
-    show.add_argument('--run', dest='begin', type=int, metavar='SEGMENT',
-                      help='only the run that began with this segment')
+    show.add_argument(
+        '--run',
+        dest='begin',
+        type=int,
+        metavar='SEGMENT',
+        help='only the run that began with this segment',
+    )
     export = command('export', 'Write all records as a table.')
     export.add_argument('--csv', required=True, metavar='OUT', help='file to write; - for stdout')
 
@@ -84,20 +116,28 @@ def run(arguments: argparse.Namespace) -> int:
 def main_audit(argv: Sequence[str] | None = None) -> int:
     """Run the command by itself; return its exit status."""
     parser = argparse.ArgumentParser(
-        prog='oxygen audit', description='Check and read the audit log of a robot.')
+        prog='oxygen audit', description='Check and read the audit log of a robot.'
+    )
     add_arguments(parser)
     return run(parser.parse_args(argv))
 
 
 def _verify(arguments: argparse.Namespace, files: list[Path], key: bytes | None) -> int:
-    report = verify(files, key, partial=arguments.partial, with_head=not arguments.no_head,
-                    expected=arguments.expect)
+    report = verify(
+        files,
+        key,
+        partial=arguments.partial,
+        with_head=not arguments.no_head,
+        expected=arguments.expect,
+    )
     if arguments.json:
         print(json.dumps(_as_json(report)))
     elif report.is_ok:
-        print(f'ok: {report.num_records} records in {report.num_files} files, up to '
-              f'{report.link.seq}:{report.link.digest}'
-              + ('' if report.ends_closed else ', not closed'))
+        print(
+            f'ok: {report.num_records} records in {report.num_files} files, up to '
+            f'{report.link.seq}:{report.link.digest}'
+            + ('' if report.ends_closed else ', not closed')
+        )
     else:
         for fault in report.faults:
             print(fault, file=sys.stderr)
@@ -105,25 +145,46 @@ def _verify(arguments: argparse.Namespace, files: list[Path], key: bytes | None)
 
 
 def _as_json(report: AuditReport) -> dict[str, object]:
-    return {'ok': report.is_ok, 'records': report.num_records, 'files': report.num_files,
-            'seq': report.link.seq, 'hash': report.link.digest, 'closed': report.ends_closed,
-            'faults': [{'file': str(fault.path), 'line': fault.line, 'seq': fault.seq,
-                        'reason': fault.reason, 'torn_tail': fault.is_torn_tail}
-                       for fault in report.faults]}
+    return {
+        'ok': report.is_ok,
+        'records': report.num_records,
+        'files': report.num_files,
+        'seq': report.link.seq,
+        'hash': report.link.digest,
+        'closed': report.ends_closed,
+        'faults': [
+            {
+                'file': str(fault.path),
+                'line': fault.line,
+                'seq': fault.seq,
+                'reason': fault.reason,
+                'torn_tail': fault.is_torn_tail,
+            }
+            for fault in report.faults
+        ],
+    }
 
 
 def _repair(arguments: argparse.Namespace, files: list[Path], key: bytes | None) -> int:
     for path in files:
         done = repair(path, key)
-        print(f'{path}: nothing to repair' if done.moved_to is None else
-              f'{path}: {done.num_bytes} bytes moved to {done.moved_to}')
+        print(
+            f'{path}: nothing to repair'
+            if done.moved_to is None
+            else f'{path}: {done.num_bytes} bytes moved to {done.moved_to}'
+        )
     return 0
 
 
 def _show(arguments: argparse.Namespace, files: list[Path], key: bytes | None) -> int:
     found = False
-    for run, fields in find_records(files, key, observation_id=arguments.observation,
-                                    chunk_id=arguments.chunk, kind=arguments.kind):
+    for run, fields in find_records(
+        files,
+        key,
+        observation_id=arguments.observation,
+        chunk_id=arguments.chunk,
+        kind=arguments.kind,
+    ):
         if arguments.begin in (None, run):
             found = True
             print(json.dumps({'run': run, **fields}, ensure_ascii=False))
@@ -134,11 +195,14 @@ def _show(arguments: argparse.Namespace, files: list[Path], key: bytes | None) -
 
 def _row(fields: dict[str, Any]) -> list[object]:
     observation = fields.get('observation') or {}
-    values = {**fields, 'observation_id': observation.get('id', ''),
-              'observation_stamp_ns': observation.get('stamp_ns', ''),
-              'state_stamp_ns': observation.get('state_stamp_ns', ''),
-              'cameras': json.dumps(observation.get('cameras', {}), ensure_ascii=False),
-              'body': json.dumps(fields.get('body'), ensure_ascii=False)}
+    values = {
+        **fields,
+        'observation_id': observation.get('id', ''),
+        'observation_stamp_ns': observation.get('stamp_ns', ''),
+        'state_stamp_ns': observation.get('state_stamp_ns', ''),
+        'cameras': json.dumps(observation.get('cameras', {}), ensure_ascii=False),
+        'body': json.dumps(fields.get('body'), ensure_ascii=False),
+    }
     return [values.get(column, '') for column in _COLUMNS]
 
 

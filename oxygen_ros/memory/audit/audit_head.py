@@ -3,6 +3,7 @@
 A chain alone cannot show that its end was cut off. The head names the newest synced record; with a
 key it carries a code of its own, so that an older head cannot be made up from an older record.
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -34,8 +35,17 @@ def write_head(directory: Path, head: Head, key: bytes | None, sync: bool) -> No
     :param sync: wait until the disk has it.
     :raises OSError: the old head stays.
     """
-    text = json.dumps({'segment': head.segment, 'seq': head.link.seq, 'hash': head.link.digest,
-                       'code': _code(head, key)}) + '\n'
+    text = (
+        json.dumps(
+            {
+                'segment': head.segment,
+                'seq': head.link.seq,
+                'hash': head.link.digest,
+                'code': _code(head, key),
+            }
+        )
+        + '\n'
+    )
     new = directory / (HEAD_NAME + '.new')
     with new.open('wb', buffering=0) as file:
         if file.write(text.encode()) != len(text):

@@ -5,6 +5,7 @@ left there is evidence. The first record of a segment carries the chain over: it
 that it goes on from and, where that file ends in bytes that are no record, how many these are and
 their hash; `repair` moves them aside later.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -53,7 +54,8 @@ class AuditRules:
     def __post_init__(self) -> None:
         if self.fsync not in FSYNC_POLICIES:
             raise ValueError(
-                f'fsync: expected one of {", ".join(FSYNC_POLICIES)}, got {self.fsync!r}')
+                f'fsync: expected one of {", ".join(FSYNC_POLICIES)}, got {self.fsync!r}'
+            )
         if not self.interval_s > 0.0:
             raise ValueError(f'interval_s: expected above 0, got {self.interval_s}')
         if self.max_file_bytes < 4_096:
@@ -68,9 +70,14 @@ class AuditLog:
     :raises AuditUnavailable: the directory cannot be written now.
     """
 
-    def __init__(self, directory: str | Path, rules: AuditRules | None = None, *,
-                 wall_ns: Callable[[], int] = time.time_ns,
-                 steady_s: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        directory: str | Path,
+        rules: AuditRules | None = None,
+        *,
+        wall_ns: Callable[[], int] = time.time_ns,
+        steady_s: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.directory = Path(directory)
         self.rules = rules or AuditRules()
         self._wall_ns = wall_ns
@@ -159,11 +166,17 @@ class AuditLog:
             self._abandon()
 
     def _fields(self, record: AuditRecord) -> dict[str, object]:
-        return {'kind': record.kind, 'stamp_ns': record.stamp_ns, 'wall_ns': self._wall_ns(),
-                'observation': record.observation, 'prefix_hash': record.prefix_hash,
-                'model_checksum': record.context.model_checksum,
-                'parameters_hash': record.context.parameters_hash,
-                'software': record.context.software, 'body': record.body}
+        return {
+            'kind': record.kind,
+            'stamp_ns': record.stamp_ns,
+            'wall_ns': self._wall_ns(),
+            'observation': record.observation,
+            'prefix_hash': record.prefix_hash,
+            'model_checksum': record.context.model_checksum,
+            'parameters_hash': record.context.parameters_hash,
+            'software': record.context.software,
+            'body': record.body,
+        }
 
     @property
     def _open_file(self) -> SegmentFile:
@@ -213,8 +226,9 @@ class AuditLog:
             self._lock = -1
 
 
-def _end_of_chain(segments: Sequence[Path],
-                  key: bytes | None) -> tuple[int, Link, dict[str, object] | None]:
+def _end_of_chain(
+    segments: Sequence[Path], key: bytes | None
+) -> tuple[int, Link, dict[str, object] | None]:
     """Return the segment and place of the last good record, and what follows it in its file.
 
     :raises OSError: there are records, but none that this key fits.
@@ -236,8 +250,11 @@ def _end_of_chain(segments: Sequence[Path],
                 continue
             rest = content[end:]
             torn = {'bytes': len(rest), 'sha256': hashlib.sha256(rest).hexdigest()}
-            return (segment_number(path) or 0, Link(fields['seq'], fields['hash']),
-                    torn if rest else None)
+            return (
+                segment_number(path) or 0,
+                Link(fields['seq'], fields['hash']),
+                torn if rest else None,
+            )
     if num_bad:
         raise OSError(f'none of {num_bad} records fits the key: a new key needs a new directory')
     return 0, Link(0, GENESIS), None

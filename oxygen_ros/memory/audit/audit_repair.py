@@ -1,4 +1,5 @@
 """Moving the torn tail of an audit file aside, so that the rest verifies."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -35,8 +36,9 @@ def repair(path: Path, key: bytes | None = None) -> Repair:
                 unseal(line, key)
             except ValueError as error:
                 if not torn_bytes(line, file):
-                    raise ValueError(f'{path}:{number}: {error}; this is not a torn tail, '
-                                     'nothing was changed') from error
+                    raise ValueError(
+                        f'{path}:{number}: {error}; this is not a torn tail, nothing was changed'
+                    ) from error
                 break
             good = file.tell()
         size = os.fstat(file.fileno()).st_size

@@ -1,4 +1,5 @@
 """Checking an audit log: is it whole and unchanged, and if not, where does it go wrong first."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
@@ -81,8 +82,14 @@ def read_records(path: Path, key: bytes | None = None) -> Iterator[dict[str, Any
             yield unseal(line, key)
 
 
-def verify(paths: Sequence[Path], key: bytes | None = None, *, partial: bool = False,
-           with_head: bool = True, expected: Link | None = None) -> AuditReport:
+def verify(
+    paths: Sequence[Path],
+    key: bytes | None = None,
+    *,
+    partial: bool = False,
+    with_head: bool = True,
+    expected: Link | None = None,
+) -> AuditReport:
     """Check segments, oldest first, and the head that lies beside the last one.
 
     The check ends at the first fault of the chain, since nothing after it is bound to anything.
@@ -112,8 +119,10 @@ def verify(paths: Sequence[Path], key: bytes | None = None, *, partial: bool = F
     else:
         report.link = state.link or Link()
         report.ends_closed = state.last_kind == 'close'
-        report.faults += [_missing(paths[-1], link, report.link) for link in sorted(
-            wanted, key=lambda link: link.seq)]
+        report.faults += [
+            _missing(paths[-1], link, report.link)
+            for link in sorted(wanted, key=lambda link: link.seq)
+        ]
     if head_fault is not None:
         report.faults.append(head_fault)
     return report
@@ -130,22 +139,34 @@ def _read_head(paths: Sequence[Path], key: bytes | None, report: AuditReport) ->
 
 def _missing(path: Path, wanted: Link, last: Link) -> Fault:
     if wanted.seq > last.seq:
-        return Fault(path, 0, last.seq + 1, f'missing at the end: record {wanted.seq} with hash '
-                                            f'{wanted.digest} was noted')
+        return Fault(
+            path,
+            0,
+            last.seq + 1,
+            f'missing at the end: record {wanted.seq} with hash {wanted.digest} was noted',
+        )
     return Fault(path, 0, wanted.seq, f'not the one that was noted, with hash {wanted.digest}')
 
 
-def _good_lines(path: Path, key: bytes | None, state: _State,
-                report: AuditReport) -> Iterator[tuple[int, dict[str, Any]]]:
+def _good_lines(
+    path: Path, key: bytes | None, state: _State, report: AuditReport
+) -> Iterator[tuple[int, dict[str, Any]]]:
     number = 0
     with path.open('rb') as file:
         for line in lines_of(file):
             number += 1
             seq = None if state.link is None else state.link.seq + 1
             if torn := torn_bytes(line, file):
-                report.faults.append(Fault(
-                    path, number, seq, f'torn tail of {torn} bytes: a write did not end; '
-                    '`oxygen audit repair` moves it aside', is_torn_tail=True))
+                report.faults.append(
+                    Fault(
+                        path,
+                        number,
+                        seq,
+                        f'torn tail of {torn} bytes: a write did not end; '
+                        '`oxygen audit repair` moves it aside',
+                        is_torn_tail=True,
+                    )
+                )
                 return
             try:
                 fields = unseal(line, key)
@@ -154,8 +175,15 @@ def _good_lines(path: Path, key: bytes | None, state: _State,
                 return
             yield number, fields
     if not number:
-        report.faults.append(Fault(path, 0, None, 'torn tail of 0 bytes: empty; '
-                                   '`oxygen audit repair` moves it aside', is_torn_tail=True))
+        report.faults.append(
+            Fault(
+                path,
+                0,
+                None,
+                'torn tail of 0 bytes: empty; `oxygen audit repair` moves it aside',
+                is_torn_tail=True,
+            )
+        )
 
 
 def _check(fields: dict[str, Any], path: Path, line: int, state: _State) -> Fault | None:
@@ -170,8 +198,9 @@ def _check(fields: dict[str, Any], path: Path, line: int, state: _State) -> Faul
     if fields.get('prev') != state.link.digest:
         return Fault(path, line, seq, 'not bound to the record before it')
     if is_first != (kind == SEGMENT_KIND):
-        return Fault(path, line, seq, 'expected a segment header first, and only there, got '
-                                      f'{kind!r:.40}')
+        return Fault(
+            path, line, seq, f'expected a segment header first, and only there, got {kind!r:.40}'
+        )
     if is_first and isinstance(body, dict):
         number, after = body.get('segment'), body.get('after')
         if segment_number(path) not in (None, number):

@@ -1,4 +1,5 @@
 """One file that only grows, in whole appends."""
+
 from __future__ import annotations
 
 from contextlib import suppress

@@ -1,12 +1,13 @@
 """Facts that the operator vouches for, read from a YAML file.
 
-    facts:
-      - {entity: table, attribute: height, value: 0.75, unit: m, tolerance: 0.02, source: survey}
-      - {entity: cup, attribute: colour, value: red, source: inventory}
-      - {entity: cup, attribute: on, value: table, source: layout}       # a relation
-      - {entity: cup, attribute: count, value: 3, source: inventory}     # how many there are
-      - {entity: door, attribute: openness, value: [open, closed], source: any is fine}
+facts:
+  - {entity: table, attribute: height, value: 0.75, unit: m, tolerance: 0.02, source: survey}
+  - {entity: cup, attribute: colour, value: red, source: inventory}
+  - {entity: cup, attribute: on, value: table, source: layout}       # a relation
+  - {entity: cup, attribute: count, value: 3, source: inventory}     # how many there are
+  - {entity: door, attribute: openness, value: [open, closed], source: any is fine}
 """
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -58,7 +59,8 @@ class _Loader(yaml.SafeLoader):
 _BOOL = 'tag:yaml.org,2002:bool'
 _Loader.yaml_implicit_resolvers = {
     first: [resolver for resolver in resolvers if resolver[0] != _BOOL]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()}
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
 _Loader.add_implicit_resolver(_BOOL, re.compile('^(?:true|false)$'), ['t', 'f'])
 
 
@@ -68,7 +70,8 @@ class Facts:
     def __init__(self, facts: tuple[Fact, ...]) -> None:
         self.facts = facts
         self.entities = frozenset(fact.entity for fact in facts) | frozenset(
-            value for fact in facts if isinstance(fact.value, tuple) for value in fact.value)
+            value for fact in facts if isinstance(fact.value, tuple) for value in fact.value
+        )
         self._found: dict[tuple[str, str], list[Fact]] = {}
         self._attribute_of: dict[str, str] = {}
         for fact in facts:
@@ -103,8 +106,14 @@ def _fact(fields: object) -> Fact:
         value = tuple(singular(word(str(one))) for one in values)
     else:
         raise ValueError(f'value: expected a number, a word or words, got {given!r:.80}')
-    return Fact(fields['entity'], fields['attribute'], value, fields['source'],
-                fields.get('unit', ''), fields.get('tolerance', 0.0))
+    return Fact(
+        fields['entity'],
+        fields['attribute'],
+        value,
+        fields['source'],
+        fields.get('unit', ''),
+        fields.get('tolerance', 0.0),
+    )
 
 
 def load_facts(path: str | Path) -> Facts:

@@ -12,6 +12,7 @@ it; everything else is `unverified`. Facts exclude
 
 What is on, or in, something that is in the kitchen is in the kitchen.
 """
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
@@ -24,8 +25,15 @@ from ..scene.vocabulary import SceneVocabulary
 from .facts import Fact, Facts
 from .statements import Claim, read_sentence, sentences
 
-INVERSE = {'on': 'under', 'under': 'on', 'left_of': 'right_of', 'right_of': 'left_of',
-           'behind': 'in_front_of', 'in_front_of': 'behind', 'near': 'near'}
+INVERSE = {
+    'on': 'under',
+    'under': 'on',
+    'left_of': 'right_of',
+    'right_of': 'left_of',
+    'behind': 'in_front_of',
+    'in_front_of': 'behind',
+    'near': 'near',
+}
 RELATIONS = (*INVERSE, 'in', 'holding')
 PLACES = ('on', 'in')
 ROUGH = 0.1
@@ -65,8 +73,9 @@ class Grounding:
     @property
     def contradictions(self) -> tuple[Finding, ...]:
         """What must be flagged."""
-        return tuple(finding for finding in self.findings
-                     if finding.verdict is Verdict.CONTRADICTED)
+        return tuple(
+            finding for finding in self.findings if finding.verdict is Verdict.CONTRADICTED
+        )
 
 
 def overall(verdicts: Iterable[Verdict]) -> Verdict:
@@ -83,26 +92,43 @@ class GroundingCheck:
     def __init__(self, facts: Facts, vocabulary: SceneVocabulary) -> None:
         self._facts = facts
         self._vocabulary = vocabulary
-        self._containers = {value for fact in facts.facts if fact.attribute == 'in'
-                            and isinstance(fact.value, tuple) for value in fact.value}
+        self._containers = {
+            value
+            for fact in facts.facts
+            if fact.attribute == 'in' and isinstance(fact.value, tuple)
+            for value in fact.value
+        }
         self._entities = facts.entities | set(vocabulary.labels)
 
     def check_text(self, text: str) -> Grounding:
         """Check every sentence of a text; one that cannot be read is unverified."""
-        return Grounding(tuple(self._check(sentence, read_sentence(sentence, self._entities))
-                               for sentence in sentences(text)))
+        return Grounding(
+            tuple(
+                self._check(sentence, read_sentence(sentence, self._entities))
+                for sentence in sentences(text)
+            )
+        )
 
     def check_scene(self, update: SceneUpdate) -> dict[int, Finding]:
         """Check every object of a scene with its relations; findings by object id."""
         objects = {known.object_id: known for known in update.objects}
-        claims = {object_id: [Claim(known.label, '', word) for word in known.attributes]
-                  for object_id, known in objects.items()}
+        claims = {
+            object_id: [Claim(known.label, '', word) for word in known.attributes]
+            for object_id, known in objects.items()
+        }
         for edge in update.relations:
             if edge.subject_id in objects and edge.object_id in objects:
-                claims[edge.subject_id].append(Claim(
-                    objects[edge.subject_id].label, edge.predicate, objects[edge.object_id].label))
-        return {object_id: self._check(_described(known), claims[object_id])
-                for object_id, known in objects.items()}
+                claims[edge.subject_id].append(
+                    Claim(
+                        objects[edge.subject_id].label,
+                        edge.predicate,
+                        objects[edge.object_id].label,
+                    )
+                )
+        return {
+            object_id: self._check(_described(known), claims[object_id])
+            for object_id, known in objects.items()
+        }
 
     def _check(self, text: str, claims: list[Claim]) -> Finding:
         results = [self._check_claim(claim) for claim in claims]
@@ -113,8 +139,9 @@ class GroundingCheck:
     def _check_claim(self, claim: Claim) -> tuple[Verdict, Fact | None]:
         verdict, fact = self._look_up(self._named(claim))
         if claim.is_negated and verdict is not Verdict.UNVERIFIED:
-            verdict = (Verdict.SUPPORTED if verdict is Verdict.CONTRADICTED
-                       else Verdict.CONTRADICTED)
+            verdict = (
+                Verdict.SUPPORTED if verdict is Verdict.CONTRADICTED else Verdict.CONTRADICTED
+            )
         return verdict, fact
 
     def _named(self, claim: Claim) -> Claim:
@@ -124,22 +151,26 @@ class GroundingCheck:
             return claim
         if self._facts.about(claim.entity, value):
             return replace(claim, attribute=value, value='true')
-        return replace(claim, attribute=(
-            self._vocabulary.group_of(value) or self._facts.attribute_of(value)))
+        return replace(
+            claim, attribute=(self._vocabulary.group_of(value) or self._facts.attribute_of(value))
+        )
 
     def _look_up(self, claim: Claim) -> tuple[Verdict, Fact | None]:
         if claim.attribute in RELATIONS and isinstance(claim.value, str):
             return self._look_up_relation(claim.entity, claim.attribute, claim.value)
-        verdicts = [(_compare(claim, fact), fact)
-                    for fact in self._facts.about(claim.entity, claim.attribute)]
+        verdicts = [
+            (_compare(claim, fact), fact)
+            for fact in self._facts.about(claim.entity, claim.attribute)
+        ]
         for wanted in (Verdict.SUPPORTED, Verdict.CONTRADICTED):
             for verdict, fact in verdicts:
                 if verdict is wanted:
                     return verdict, fact
         return Verdict.UNVERIFIED, None
 
-    def _look_up_relation(self, subject: str, predicate: str,
-                          other: str) -> tuple[Verdict, Fact | None]:
+    def _look_up_relation(
+        self, subject: str, predicate: str, other: str
+    ) -> tuple[Verdict, Fact | None]:
         same = self._relation(subject, predicate, other)
         if same is not None:
             return Verdict.SUPPORTED, same
@@ -149,8 +180,9 @@ class GroundingCheck:
             return self._look_up_place(subject, predicate, other)
         return (Verdict.CONTRADICTED, against) if against else (Verdict.UNVERIFIED, None)
 
-    def _look_up_place(self, subject: str, predicate: str,
-                       other: str) -> tuple[Verdict, Fact | None]:
+    def _look_up_place(
+        self, subject: str, predicate: str, other: str
+    ) -> tuple[Verdict, Fact | None]:
         chain = self._chain(subject)
         if other in chain:
             # On the tray that is on the table: on the table or not, as one likes to say it.

@@ -9,6 +9,7 @@ could be checked, and so stays unverified:
 - there is a (red) cup (on the table); there are (no, three) cups; I see a red cup
 - both of two such sentences, joined by `and`
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
@@ -35,27 +36,53 @@ class Claim:
 
 
 PREDICATES = {
-    'on': 'on', 'on top of': 'on', 'in': 'in', 'inside': 'in', 'under': 'under',
-    'below': 'under', 'underneath': 'under', 'left of': 'left_of', 'to the left of': 'left_of',
-    'right of': 'right_of', 'to the right of': 'right_of', 'behind': 'behind',
-    'in front of': 'in_front_of', 'near': 'near', 'next to': 'near', 'beside': 'near',
-    'close to': 'near', 'holding': 'holding'}
-_MEASURES = {'high': 'height', 'tall': 'height', 'wide': 'width', 'long': 'length',
-             'deep': 'depth', 'heavy': 'mass', 'thick': 'thickness', 'hot': 'temperature',
-             'warm': 'temperature'}
+    'on': 'on',
+    'on top of': 'on',
+    'in': 'in',
+    'inside': 'in',
+    'under': 'under',
+    'below': 'under',
+    'underneath': 'under',
+    'left of': 'left_of',
+    'to the left of': 'left_of',
+    'right of': 'right_of',
+    'to the right of': 'right_of',
+    'behind': 'behind',
+    'in front of': 'in_front_of',
+    'near': 'near',
+    'next to': 'near',
+    'beside': 'near',
+    'close to': 'near',
+    'holding': 'holding',
+}
+_MEASURES = {
+    'high': 'height',
+    'tall': 'height',
+    'wide': 'width',
+    'long': 'length',
+    'deep': 'depth',
+    'heavy': 'mass',
+    'thick': 'thickness',
+    'hot': 'temperature',
+    'warm': 'temperature',
+}
 
 _NAME = r'[a-z][a-z0-9_-]*(?: [a-z][a-z0-9_-]*){0,2}?'
 _THE = r'(?:the|a|an|my|your|our|this|that) '
 _ENTITY = f'{_THE}(?P<entity>{_NAME})'
 _IS = r"(?: is| are|'s)(?P<negated> not|n't)?"
-_NUMBER = (r'(?P<about>about |around |roughly |approximately |nearly |exactly )?'
-           r'(?P<number>[-+]?\d+(?:\.\d+)?)')
+_NUMBER = (
+    r'(?P<about>about |around |roughly |approximately |nearly |exactly )?'
+    r'(?P<number>[-+]?\d+(?:\.\d+)?)'
+)
 _UNIT = r' ?(?P<unit>°c|°|%|[a-z]+)'
 _PREDICATE = '(?P<predicate>' + '|'.join(sorted(PREDICATES, key=len, reverse=True)) + ')'
 _WHERE = rf'(?: {_PREDICATE} {_THE}(?P<other>{_NAME}))?'
 _THERE = rf'(?P<many>[a-z]+|\d{{1,6}}) (?P<entity>{_NAME}){_WHERE}'
-_PREFIX = re.compile(r'^(?:(?:yes|no|well|ok|okay)[,:] )?'
-                     r'(?:(?:right now|now|currently|i think|i believe|it seems),? (?:that )?)?')
+_PREFIX = re.compile(
+    r'^(?:(?:yes|no|well|ok|okay)[,:] )?'
+    r'(?:(?:right now|now|currently|i think|i believe|it seems),? (?:that )?)?'
+)
 _SEE = re.compile(r'^i (?:can )?see (?:that )?')
 _JOINT = re.compile(r',? and (?=(?:the|there) )')
 _END = re.compile(r'\.(?!\d)|[!;\n]+')
@@ -69,9 +96,17 @@ def _number_claim(match: re.Match[str], split: _Split, attribute: str) -> list[C
     if not is_unit(unit):
         return []
     entity, claims = split(match['entity'])
-    return [*claims, Claim(entity, word(attribute), float(match['number']), unit,
-                           bool(match.groupdict().get('negated')),
-                           (match['about'] or 'exactly ') != 'exactly ')]
+    return [
+        *claims,
+        Claim(
+            entity,
+            word(attribute),
+            float(match['number']),
+            unit,
+            bool(match.groupdict().get('negated')),
+            (match['about'] or 'exactly ') != 'exactly ',
+        ),
+    ]
 
 
 def _read_measure(match: re.Match[str], split: _Split) -> list[Claim]:
@@ -85,15 +120,25 @@ def _read_number(match: re.Match[str], split: _Split) -> list[Claim]:
 
 def _read_named_word(match: re.Match[str], split: _Split) -> list[Claim]:
     entity, claims = split(match['entity'])
-    return [*claims, Claim(entity, word(match['attribute']), singular(word(match['value'])),
-                           is_negated=bool(match['negated']))]
+    return [
+        *claims,
+        Claim(
+            entity,
+            word(match['attribute']),
+            singular(word(match['value'])),
+            is_negated=bool(match['negated']),
+        ),
+    ]
 
 
 def _read_relation(match: re.Match[str], split: _Split) -> list[Claim]:
     entity, claims = split(match['entity'])
     other, more = split(match['other'])
-    return [*claims, *more, Claim(entity, PREDICATES[match['predicate']], other,
-                                  is_negated=bool(match['negated']))]
+    return [
+        *claims,
+        *more,
+        Claim(entity, PREDICATES[match['predicate']], other, is_negated=bool(match['negated'])),
+    ]
 
 
 def _read_word(match: re.Match[str], split: _Split) -> list[Claim]:
@@ -120,14 +165,22 @@ def _read_there(match: re.Match[str], split: _Split) -> list[Claim]:
 _BARE = re.compile(_THERE)  # without a verb: only after `I see`
 _FORMS: tuple[tuple[re.Pattern[str], _Reader], ...] = (
     (re.compile(f'{_ENTITY}{_IS} {_NUMBER}{_UNIT} (?P<adjective>[a-z]+)'), _read_measure),
-    (re.compile(f'the (?P<attribute>{_NAME}) of {_ENTITY}{_IS} {_NUMBER}(?:{_UNIT})?'),
-     _read_number),
+    (
+        re.compile(f'the (?P<attribute>{_NAME}) of {_ENTITY}{_IS} {_NUMBER}(?:{_UNIT})?'),
+        _read_number,
+    ),
     (re.compile(f"{_ENTITY}'s (?P<attribute>{_NAME}){_IS} {_NUMBER}(?:{_UNIT})?"), _read_number),
-    (re.compile(f'{_ENTITY} ha(?:s|ve) (?:an? )?(?P<attribute>{_NAME}) of {_NUMBER}(?:{_UNIT})?'),
-     _read_number),
+    (
+        re.compile(
+            f'{_ENTITY} ha(?:s|ve) (?:an? )?(?P<attribute>{_NAME}) of {_NUMBER}(?:{_UNIT})?'
+        ),
+        _read_number,
+    ),
     (re.compile(f'{_ENTITY} weighs? {_NUMBER}{_UNIT}'), _read_number),
-    (re.compile(f'the (?P<attribute>{_NAME}) of {_ENTITY}{_IS} (?P<value>{_NAME})'),
-     _read_named_word),
+    (
+        re.compile(f'the (?P<attribute>{_NAME}) of {_ENTITY}{_IS} (?P<value>{_NAME})'),
+        _read_named_word,
+    ),
     (re.compile(f"{_ENTITY}'s (?P<attribute>{_NAME}){_IS} (?P<value>{_NAME})"), _read_named_word),
     (re.compile(f'{_ENTITY}{_IS} {_PREDICATE} {_THE}(?P<other>{_NAME})'), _read_relation),
     (re.compile(f"there(?: is| are|'s) {_THERE}"), _read_there),
@@ -150,10 +203,17 @@ def read_sentence(sentence: str, entities: Collection[str] = ()) -> list[Claim]:
 
     :param entities: names that may be of several words; else the words before the last describe.
     """
+
     def split(name: str) -> tuple[str, list[Claim]]:
         parts = word(name).split('_')
-        start = next((index for index in range(len(parts))
-                      if singular('_'.join(parts[index:])) in entities), len(parts) - 1)
+        start = next(
+            (
+                index
+                for index in range(len(parts))
+                if singular('_'.join(parts[index:])) in entities
+            ),
+            len(parts) - 1,
+        )
         entity = singular('_'.join(parts[start:]))
         return entity, [Claim(entity, '', part) for part in parts[:start]]
 

@@ -1,4 +1,5 @@
 """Connections to the store's file: one that writes, any number that only read."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
@@ -35,7 +36,8 @@ class StoreRules:
     def __post_init__(self) -> None:
         if self.max_bytes < MIN_STORE_BYTES:
             raise ValueError(
-                f'max_bytes: expected at least {MIN_STORE_BYTES}, got {self.max_bytes}')
+                f'max_bytes: expected at least {MIN_STORE_BYTES}, got {self.max_bytes}'
+            )
         for name in ('max_age_s', 'chunk_max_age_s', 'entry_span_s'):
             if not getattr(self, name) > 0.0:
                 raise ValueError(f'{name}: expected above 0, got {getattr(self, name)}')
@@ -64,8 +66,12 @@ def translated(path: str | Path) -> Iterator[None]:
         yield
     except sqlite3.OperationalError as error:
         raise StoreUnavailable(f'{path}: {error}') from error
-    except (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.DataError,
-            sqlite3.NotSupportedError):
+    except (
+        sqlite3.IntegrityError,
+        sqlite3.ProgrammingError,
+        sqlite3.DataError,
+        sqlite3.NotSupportedError,
+    ):
         raise  # a mistake of the caller or ours, not of the disk
     except sqlite3.DatabaseError as error:
         raise StoreDamaged(f'{path}: {error}') from error
@@ -73,8 +79,9 @@ def translated(path: str | Path) -> Iterator[None]:
         raise StoreDamaged(f'{path}: {error.object.decode(errors="replace")}') from error
 
 
-def open_writer(path: str | Path, rules: StoreRules,
-                migrations: Sequence[str] = MIGRATIONS) -> sqlite3.Connection:
+def open_writer(
+    path: str | Path, rules: StoreRules, migrations: Sequence[str] = MIGRATIONS
+) -> sqlite3.Connection:
     """Open or create the store for writing, and bring it to the newest version.
 
     The connection belongs to the calling thread; SQLite's own check refuses any other.
@@ -97,7 +104,8 @@ def open_writer(path: str | Path, rules: StoreRules,
             connection.execute('PRAGMA foreign_keys = ON')
             connection.execute(f'PRAGMA journal_size_limit = {rules.journal_bytes // 4}')
             connection.execute(
-                f'PRAGMA wal_autocheckpoint = {rules.journal_bytes // 8 // PAGE_BYTES}')
+                f'PRAGMA wal_autocheckpoint = {rules.journal_bytes // 8 // PAGE_BYTES}'
+            )
             connection.execute(f'PRAGMA max_page_count = {rules.max_pages}')
             migrate(connection, migrations)
         except BaseException:

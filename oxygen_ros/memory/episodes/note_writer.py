@@ -1,4 +1,5 @@
 """How each note becomes rows of the store. Runs inside the store's transaction and thread."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -46,8 +47,11 @@ def _same_state(one: SceneObject, other: SceneObject) -> bool:
         return math.dist(here, there) <= SAME_PLACE_M
     if (here is None) != (there is None) or (one.box_px is None) != (other.box_px is None):
         return False
-    return (one.box_px is None or other.box_px is None
-            or overlap(one.box_px, other.box_px) >= SAME_BOX_OVERLAP)
+    return (
+        one.box_px is None
+        or other.box_px is None
+        or overlap(one.box_px, other.box_px) >= SAME_BOX_OVERLAP
+    )
 
 
 class NoteWriter:
@@ -58,8 +62,9 @@ class NoteWriter:
     :param entry_span_s: the longest time of one entry, so that ids keep the order of time.
     """
 
-    def __init__(self, connection: sqlite3.Connection, run: int, base_ns: int,
-                 entry_span_s: float) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, run: int, base_ns: int, entry_span_s: float
+    ) -> None:
         self._connection = connection
         self._run = run
         self._base_ns = base_ns
@@ -84,19 +89,38 @@ class NoteWriter:
         elif isinstance(note, PlaceNote):
             self._observation(note.provenance, note.place)
         elif isinstance(note, UtteranceNote):
-            detail = {'request_id': note.request_id, 'finish_reason': note.finish_reason,
-                      'question': bounded(note.question), 'cited': list(note.cited[:64])}
-            self._entry(EntryKind.UTTERANCE, self._observation(note.provenance), note.stamp_ns,
-                        note.text, detail, note.verdict)
+            detail = {
+                'request_id': note.request_id,
+                'finish_reason': note.finish_reason,
+                'question': bounded(note.question),
+                'cited': list(note.cited[:64]),
+            }
+            self._entry(
+                EntryKind.UTTERANCE,
+                self._observation(note.provenance),
+                note.stamp_ns,
+                note.text,
+                detail,
+                note.verdict,
+            )
         elif isinstance(note, InstructionNote):
-            self._entry(EntryKind.INSTRUCTION, None, note.stamp_ns, note.text,
-                        {'source': bounded_name(note.source)})
+            self._entry(
+                EntryKind.INSTRUCTION,
+                None,
+                note.stamp_ns,
+                note.text,
+                {'source': bounded_name(note.source)},
+            )
         else:
             self._write_chunk(note)
 
     def _write_chunk(self, note: ChunkNote) -> None:
-        detail = {'chunk_id': note.chunk_id, 'num_steps': note.num_steps,
-                  'step_ns': note.step_ns, 'pass_ms': round(note.pass_ms, 3)}
+        detail = {
+            'chunk_id': note.chunk_id,
+            'num_steps': note.num_steps,
+            'step_ns': note.step_ns,
+            'pass_ms': round(note.pass_ms, 3),
+        }
         self._entry(EntryKind.CHUNK, self._observation(note.provenance), note.stamp_ns, '', detail)
 
     def _write_scene(self, note: SceneNote) -> None:
@@ -117,54 +141,92 @@ class NoteWriter:
                 self._write_relation(relation, labels, observation, update.stamp_ns)
         self._open = {key: entry for key, entry in self._open.items() if key in present}
 
-    def _write_object(self, known: SceneObject, observation: int, stamp_ns: int,
-                      verdict: str) -> None:
+    def _write_object(
+        self, known: SceneObject, observation: int, stamp_ns: int, verdict: str
+    ) -> None:
         key = ('object', known.object_id)
         state = (known.label, known.attributes, known.camera, known.frame_id, verdict)
         old = self._open.get(key)
-        if (old and old.scene_object and old.state == state
-                and _same_state(old.scene_object, known)
-                and self._extend(old, observation, stamp_ns)):
+        if (
+            old
+            and old.scene_object
+            and old.state == state
+            and _same_state(old.scene_object, known)
+            and self._extend(old, observation, stamp_ns)
+        ):
             return
         attributes = [bounded_name(word) for word in known.attributes[:16]]
         label, camera, frame_id = map(bounded_name, (known.label, known.camera, known.frame_id))
-        entry = self._entry(EntryKind.OBJECT, observation, stamp_ns,
-                            ' '.join([*attributes, label, camera]),
-                            {'first_seen_ns': known.first_seen_ns}, verdict)
+        entry = self._entry(
+            EntryKind.OBJECT,
+            observation,
+            stamp_ns,
+            ' '.join([*attributes, label, camera]),
+            {'first_seen_ns': known.first_seen_ns},
+            verdict,
+        )
         box, position = _finite(known.box_px), _finite(known.position_m)
         confidence = known.confidence if math.isfinite(known.confidence) else None
         self._connection.execute(
             'INSERT INTO object VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
-            (entry, known.object_id, label, json.dumps(attributes), confidence, camera,
-             *(box or (None,) * 4), frame_id, *(position or (None,) * 3)))
+            (
+                entry,
+                known.object_id,
+                label,
+                json.dumps(attributes),
+                confidence,
+                camera,
+                *(box or (None,) * 4),
+                frame_id,
+                *(position or (None,) * 3),
+            ),
+        )
         seconds = (stamp_ns - self._base_ns) / 1e9
         if position:
             x, y, z = position
             self._connection.execute(
                 'INSERT INTO space VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
-                (entry, x, x, y, y, z, z, seconds, seconds, frame_id))
+                (entry, x, x, y, y, z, z, seconds, seconds, frame_id),
+            )
         if box:
             left, top, width, height = box
             self._connection.execute(
                 'INSERT INTO image VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
-                (entry, left, left + max(width, 0.0), top, top + max(height, 0.0),
-                 seconds, seconds, camera))
+                (
+                    entry,
+                    left,
+                    left + max(width, 0.0),
+                    top,
+                    top + max(height, 0.0),
+                    seconds,
+                    seconds,
+                    camera,
+                ),
+            )
         self._open[key] = _OpenEntry(entry, stamp_ns, state, known)
 
-    def _write_relation(self, relation: SceneRelation, labels: dict[int, str], observation: int,
-                        stamp_ns: int) -> None:
+    def _write_relation(
+        self, relation: SceneRelation, labels: dict[int, str], observation: int, stamp_ns: int
+    ) -> None:
         key = ('relation', relation.subject_id, relation.predicate, relation.object_id)
-        subject, predicate, other = map(bounded_name, (
-            labels.get(relation.subject_id, ''), relation.predicate,
-            labels.get(relation.object_id, '')))
+        subject, predicate, other = map(
+            bounded_name,
+            (
+                labels.get(relation.subject_id, ''),
+                relation.predicate,
+                labels.get(relation.object_id, ''),
+            ),
+        )
         old = self._open.get(key)
         if old and self._extend(old, observation, stamp_ns):
             return
-        entry = self._entry(EntryKind.RELATION, observation, stamp_ns,
-                            f'{subject} {predicate} {other}', {})
+        entry = self._entry(
+            EntryKind.RELATION, observation, stamp_ns, f'{subject} {predicate} {other}', {}
+        )
         self._connection.execute(
             'INSERT INTO relation VALUES (?, ?, ?, ?, ?, ?)',
-            (entry, relation.subject_id, predicate, relation.object_id, subject, other))
+            (entry, relation.subject_id, predicate, relation.object_id, subject, other),
+        )
         self._open[key] = _OpenEntry(entry, stamp_ns, ())
 
     def _extend(self, old: _OpenEntry, observation: int, stamp_ns: int) -> bool:
@@ -174,19 +236,37 @@ class NoteWriter:
         seconds = (stamp_ns - self._base_ns) / 1e9
         changed = self._connection.execute(
             'UPDATE entry SET last_ns = ?, last_observation = ? WHERE id = ?',
-            (stamp_ns, observation, old.entry)).rowcount
+            (stamp_ns, observation, old.entry),
+        ).rowcount
         for table in ('space', 'image'):
             self._connection.execute(
-                f'UPDATE {table} SET max_t = ? WHERE entry = ?', (seconds, old.entry))
+                f'UPDATE {table} SET max_t = ? WHERE entry = ?', (seconds, old.entry)
+            )
         return changed == 1  # 0: retention took it
 
-    def _entry(self, kind: EntryKind, observation: int | None, stamp_ns: int, text: str,
-               detail: Mapping[str, object], verdict: str = '') -> int:
+    def _entry(
+        self,
+        kind: EntryKind,
+        observation: int | None,
+        stamp_ns: int,
+        text: str,
+        detail: Mapping[str, object],
+        verdict: str = '',
+    ) -> int:
         cursor = self._connection.execute(
             'INSERT INTO entry (kind, observation, last_observation, first_ns, last_ns, text, '
             'detail, verdict) VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
-            (int(kind), observation, observation, stamp_ns, stamp_ns, bounded(text),
-             json.dumps(detail), bounded_name(verdict)))
+            (
+                int(kind),
+                observation,
+                observation,
+                stamp_ns,
+                stamp_ns,
+                bounded(text),
+                json.dumps(detail),
+                bounded_name(verdict),
+            ),
+        )
         return int(cursor.lastrowid or 0)
 
     def _observation(self, provenance: Provenance, place: FloatArray | None = None) -> int:
@@ -195,17 +275,29 @@ class NoteWriter:
         blob = None if place is None else np.asarray(place, dtype='<f4').tobytes()
         row = self._connection.execute(
             'SELECT id FROM observation WHERE run = ? AND observation_id = ?',
-            (self._run, provenance.observation_id)).fetchone()
+            (self._run, provenance.observation_id),
+        ).fetchone()
         if row is not None:
             if blob is not None:
                 self._connection.execute(
-                    'UPDATE observation SET place = ? WHERE id = ?', (blob, row[0]))
+                    'UPDATE observation SET place = ? WHERE id = ?', (blob, row[0])
+                )
             return int(row[0])
-        cameras = {bounded_name(camera): stamp for camera, stamp in zip(
-            provenance.cameras[:64], provenance.camera_stamps_ns)}
+        cameras = {
+            bounded_name(camera): stamp
+            for camera, stamp in zip(provenance.cameras[:64], provenance.camera_stamps_ns)
+        }
         cursor = self._connection.execute(
             'INSERT INTO observation (run, observation_id, stamp_ns, cameras, state_stamp_ns, '
             'model_checksum, place) VALUES (?, ?, ?, ?, ?, ?, ?)',
-            (self._run, provenance.observation_id, provenance.stamp_ns, json.dumps(cameras),
-             provenance.state_stamp_ns, bounded_name(provenance.model_checksum), blob))
+            (
+                self._run,
+                provenance.observation_id,
+                provenance.stamp_ns,
+                json.dumps(cameras),
+                provenance.state_stamp_ns,
+                bounded_name(provenance.model_checksum),
+                blob,
+            ),
+        )
         return int(cursor.lastrowid or 0)

@@ -1,4 +1,5 @@
 """Which observations show a place that looks like another's, by their embeddings."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -26,9 +27,14 @@ class NearPlace:
     stamp_ns: int  # ROS time
 
 
-def nearest_places(connection: sqlite3.Connection, run: int, observation_id: int,
-                   num_places: int = NUM_NEAR, start_ns: int | None = None,
-                   end_ns: int | None = None) -> list[NearPlace]:
+def nearest_places(
+    connection: sqlite3.Connection,
+    run: int,
+    observation_id: int,
+    num_places: int = NUM_NEAR,
+    start_ns: int | None = None,
+    end_ns: int | None = None,
+) -> list[NearPlace]:
     """Return the observations whose place is most like that of one, the likest first.
 
     The one itself is among them where it lies in the time asked for. Embeddings compare within
@@ -40,7 +46,9 @@ def nearest_places(connection: sqlite3.Connection, run: int, observation_id: int
     """
     asked = connection.execute(
         'SELECT place, model_checksum FROM observation WHERE run = ? AND observation_id = ? '
-        'AND place IS NOT NULL', (run, observation_id)).fetchone()
+        'AND place IS NOT NULL',
+        (run, observation_id),
+    ).fetchone()
     if asked is None or not asked['place']:
         return []
     vector = _unit(np.frombuffer(asked['place'], dtype='<f4')[None])[0]
@@ -50,17 +58,27 @@ def nearest_places(connection: sqlite3.Connection, run: int, observation_id: int
         'SELECT id, place FROM observation '
         'WHERE length(place) = ? AND model_checksum = ? AND stamp_ns BETWEEN ? AND ? '
         'ORDER BY id DESC LIMIT ?',
-        (len(asked['place']), asked['model_checksum'],
-         -2**63 if start_ns is None else start_ns, 2**63 - 1 if end_ns is None else end_ns,
-         _MAX_BYTES // len(asked['place'])))
+        (
+            len(asked['place']),
+            asked['model_checksum'],
+            -(2**63) if start_ns is None else start_ns,
+            2**63 - 1 if end_ns is None else end_ns,
+            _MAX_BYTES // len(asked['place']),
+        ),
+    )
     likest = heapq.nlargest(num_places, _likest(rows, vector, num_places))
-    return [NearPlace(similarity, row, *found) for similarity, row in likest
-            for found in connection.execute(  # none: retention has just let it go
-                'SELECT run, observation_id, stamp_ns FROM observation WHERE id = ?', (row,))]
+    return [
+        NearPlace(similarity, row, *found)
+        for similarity, row in likest
+        for found in connection.execute(  # none: retention has just let it go
+            'SELECT run, observation_id, stamp_ns FROM observation WHERE id = ?', (row,)
+        )
+    ]
 
 
-def _likest(rows: sqlite3.Cursor, vector: FloatArray,
-            num_places: int) -> Iterator[tuple[float, int]]:
+def _likest(
+    rows: sqlite3.Cursor, vector: FloatArray, num_places: int
+) -> Iterator[tuple[float, int]]:
     """Yield the likest of each batch; the others cannot be among the likest of all."""
     while batch := rows.fetchmany(_BATCH):
         ids, blobs = zip(*batch)

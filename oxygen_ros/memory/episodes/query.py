@@ -2,6 +2,7 @@
 
 Everything that comes from outside goes to SQLite as a parameter, never as part of a statement.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -24,8 +25,10 @@ class Region:
     def __post_init__(self) -> None:
         dims = 2 if self.camera else 3
         if bool(self.camera) == bool(self.frame_id):
-            raise ValueError(f'region: expected a frame or a camera, got frame {self.frame_id!r} '
-                             f'and camera {self.camera!r}')
+            raise ValueError(
+                f'region: expected a frame or a camera, got frame {self.frame_id!r} '
+                f'and camera {self.camera!r}'
+            )
         if len(self.low) != dims or len(self.high) != dims:
             raise ValueError(f'region: expected {dims} coordinates, got {self.low}, {self.high}')
         if not all(map(math.isfinite, (*self.low, *self.high))):
@@ -58,7 +61,7 @@ class MemoryQuery:
         values = {name: getattr(self, name) for name in ('start_ns', 'end_ns', 'before')}
         values |= dict(zip(('place run', 'place observation'), self.place or ()))
         for name, value in values.items():
-            if value is not None and not -2**63 <= value < 2**63:
+            if value is not None and not -(2**63) <= value < 2**63:
                 raise ValueError(f'{name}: expected a 64-bit number, got {value}')
 
 
@@ -73,9 +76,9 @@ def words_expression(words: str, any_words: bool = False) -> str:
     return (' OR ' if any_words else ' ').join(parts)
 
 
-def select_statement(query: MemoryQuery, base_ns: int,
-                     after: int | None = None,
-                     near: Sequence[int] = ()) -> tuple[str, list[object]]:
+def select_statement(
+    query: MemoryQuery, base_ns: int, after: int | None = None, near: Sequence[int] = ()
+) -> tuple[str, list[object]]:
     """Return the statement that answers a query, newest entry first, and its parameters.
 
     :param after: look at entries with greater ids only, one by one, without the index of regions.
@@ -89,8 +92,11 @@ def select_statement(query: MemoryQuery, base_ns: int,
         values.extend(new)
 
     if query.words:
-        add('e.id IN (SELECT rowid FROM words WHERE words MATCH ? AND rowid > ?)',
-            words_expression(query.words, query.any_words), 0 if after is None else after)
+        add(
+            'e.id IN (SELECT rowid FROM words WHERE words MATCH ? AND rowid > ?)',
+            words_expression(query.words, query.any_words),
+            0 if after is None else after,
+        )
     if query.kind is not None:
         add('e.kind = ?', int(query.kind))
     relation_asked = bool(query.predicate or query.other_label)
@@ -144,23 +150,42 @@ def _bounds(region: Region) -> list[float]:
 def _add_region(region: Region, add: Callable[..., None]) -> None:
     """Ask the exact columns: the index rounds outwards to 32 bits."""
     if region.frame_id:
-        add('o.frame_id = ? AND o.x BETWEEN ? AND ? AND o.y BETWEEN ? AND ? '
-            'AND o.z BETWEEN ? AND ?', bounded_name(region.frame_id), *_bounds(region))
+        add(
+            'o.frame_id = ? AND o.x BETWEEN ? AND ? AND o.y BETWEEN ? AND ? '
+            'AND o.z BETWEEN ? AND ?',
+            bounded_name(region.frame_id),
+            *_bounds(region),
+        )
     else:
-        add('o.camera = ? AND o.box_x + o.box_width >= ? AND o.box_x <= ? '
+        add(
+            'o.camera = ? AND o.box_x + o.box_width >= ? AND o.box_x <= ? '
             'AND o.box_y + o.box_height >= ? AND o.box_y <= ?',
-            bounded_name(region.camera), *_bounds(region))
+            bounded_name(region.camera),
+            *_bounds(region),
+        )
 
 
-def _add_region_index(query: MemoryQuery, region: Region, base_ns: int,
-                      add: Callable[..., None]) -> None:
+def _add_region_index(
+    query: MemoryQuery, region: Region, base_ns: int, add: Callable[..., None]
+) -> None:
     start = -math.inf if query.start_ns is None else (query.start_ns - base_ns) / 1e9
     end = math.inf if query.end_ns is None else (query.end_ns - base_ns) / 1e9
     if region.frame_id:
-        add('e.id IN (SELECT entry FROM space WHERE max_x >= ? AND min_x <= ? AND max_y >= ? '
+        add(
+            'e.id IN (SELECT entry FROM space WHERE max_x >= ? AND min_x <= ? AND max_y >= ? '
             'AND min_y <= ? AND max_z >= ? AND min_z <= ? AND max_t >= ? AND min_t <= ? '
-            'AND frame_id = ?)', *_bounds(region), start, end, bounded_name(region.frame_id))
+            'AND frame_id = ?)',
+            *_bounds(region),
+            start,
+            end,
+            bounded_name(region.frame_id),
+        )
     else:
-        add('e.id IN (SELECT entry FROM image WHERE max_u >= ? AND min_u <= ? AND max_v >= ? '
+        add(
+            'e.id IN (SELECT entry FROM image WHERE max_u >= ? AND min_u <= ? AND max_v >= ? '
             'AND min_v <= ? AND max_t >= ? AND min_t <= ? AND camera = ?)',
-            *_bounds(region), start, end, bounded_name(region.camera))
+            *_bounds(region),
+            start,
+            end,
+            bounded_name(region.camera),
+        )

@@ -1,4 +1,5 @@
 """Reading the store: queries answered with entries that name where they come from."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -72,7 +73,8 @@ class MemoryReader:
         try:
             with translated(path):
                 row = self._connection.execute(
-                    "SELECT value FROM meta WHERE key = 'base_ns'").fetchone()
+                    "SELECT value FROM meta WHERE key = 'base_ns'"
+                ).fetchone()
         except BaseException:
             self._connection.close()
             raise
@@ -91,15 +93,17 @@ class MemoryReader:
             rows = self._find_recent(query, near) if query.region or query.words else []
             if len(rows) <= query.limit:
                 rows = self._connection.execute(
-                    *select_statement(query, self._base_ns, near=near)).fetchall()
-        entries = tuple(_entry(row) for row in rows[:query.limit])
+                    *select_statement(query, self._base_ns, near=near)
+                ).fetchall()
+        entries = tuple(_entry(row) for row in rows[: query.limit])
         return MemoryPage(entries, entries[-1].entry_id if len(rows) > query.limit else None)
 
     def _near(self, query: MemoryQuery) -> list[int]:
         if query.place is None:
             return []
-        found = nearest_places(self._connection, *query.place, start_ns=query.start_ns,
-                               end_ns=query.end_ns)
+        found = nearest_places(
+            self._connection, *query.place, start_ns=query.start_ns, end_ns=query.end_ns
+        )
         return [place.row for place in found]
 
     def _find_recent(self, query: MemoryQuery, near: list[int]) -> list[sqlite3.Row]:
@@ -108,8 +112,9 @@ class MemoryReader:
         newest = query.before
         if newest is None:
             newest = self._connection.execute('SELECT max(id) FROM entry').fetchone()[0] or 0
-        return self._connection.execute(*select_statement(
-            query, self._base_ns, after=newest - _RECENT, near=near)).fetchall()
+        return self._connection.execute(
+            *select_statement(query, self._base_ns, after=newest - _RECENT, near=near)
+        ).fetchall()
 
     def place(self, run: int, observation_id: int) -> FloatArray | None:
         """Return the place embedding kept with an observation; None where there is none.
@@ -119,13 +124,15 @@ class MemoryReader:
         with translated(self.path):
             row = self._connection.execute(
                 'SELECT place FROM observation WHERE run = ? AND observation_id = ?',
-                (run, observation_id)).fetchone()
+                (run, observation_id),
+            ).fetchone()
         if row is None or row['place'] is None:
             return None
         return np.frombuffer(row['place'], dtype='<f4').astype(np.float32)
 
-    def nearest_places(self, run: int, observation_id: int,
-                       num_places: int = NUM_NEAR) -> list[NearPlace]:
+    def nearest_places(
+        self, run: int, observation_id: int, num_places: int = NUM_NEAR
+    ) -> list[NearPlace]:
         """Return the observations whose place is most like that of one, the likest first.
 
         :raises QueryTooSlow: stopped at the time limit.
@@ -151,22 +158,42 @@ def _entry(row: sqlite3.Row) -> MemoryEntry:
     provenance = None
     if row['observation_id'] is not None:
         cameras: dict[str, int] = json.loads(row['cameras'])
-        provenance = Provenance(row['observation_id'], row['stamp_ns'], tuple(cameras),
-                                tuple(cameras.values()), row['state_stamp_ns'],
-                                row['model_checksum'])
+        provenance = Provenance(
+            row['observation_id'],
+            row['stamp_ns'],
+            tuple(cameras),
+            tuple(cameras.values()),
+            row['state_stamp_ns'],
+            row['model_checksum'],
+        )
     detail: dict[str, object] = json.loads(row['detail'])
     relation = None
     if row['subject_id'] is not None:
-        relation = RememberedRelation(row['subject_id'], row['subject_label'], row['predicate'],
-                                      row['other_id'], row['object_label'])
+        relation = RememberedRelation(
+            row['subject_id'],
+            row['subject_label'],
+            row['predicate'],
+            row['other_id'],
+            row['object_label'],
+        )
     return MemoryEntry(
-        row['entry'], EntryKind(row['kind']), row['first_ns'], row['last_ns'], row['text'],
-        detail, row['verdict'], row['run'] or 0, provenance, _object(row, detail, provenance),
-        relation)
+        row['entry'],
+        EntryKind(row['kind']),
+        row['first_ns'],
+        row['last_ns'],
+        row['text'],
+        detail,
+        row['verdict'],
+        row['run'] or 0,
+        provenance,
+        _object(row, detail, provenance),
+        relation,
+    )
 
 
-def _object(row: sqlite3.Row, detail: dict[str, object],
-            provenance: Provenance | None) -> SceneObject | None:
+def _object(
+    row: sqlite3.Row, detail: dict[str, object], provenance: Provenance | None
+) -> SceneObject | None:
     if row['object_id'] is None:
         return None
     box = (row['box_x'], row['box_y'], row['box_width'], row['box_height'])
@@ -174,7 +201,15 @@ def _object(row: sqlite3.Row, detail: dict[str, object],
     first_seen_ns = detail.get('first_seen_ns', row['first_ns'])
     assert isinstance(first_seen_ns, int)
     return SceneObject(
-        row['object_id'], row['label'], tuple(json.loads(row['attributes'])),
-        float('nan') if row['confidence'] is None else row['confidence'], row['camera'],
-        None if box[0] is None else box, row['frame_id'],
-        None if position[0] is None else position, first_seen_ns, row['last_ns'], provenance)
+        row['object_id'],
+        row['label'],
+        tuple(json.loads(row['attributes'])),
+        float('nan') if row['confidence'] is None else row['confidence'],
+        row['camera'],
+        None if box[0] is None else box,
+        row['frame_id'],
+        None if position[0] is None else position,
+        first_seen_ns,
+        row['last_ns'],
+        provenance,
+    )

@@ -1,4 +1,5 @@
 """What of the memory goes into the seed of a question, within a budget of tokens."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -56,8 +57,13 @@ def entry_line(entry: MemoryEntry, now_ns: int) -> str:
     return f'[{entry.citation}] {text}, {age_s} s ago{doubt}\n'
 
 
-def recall(reader: MemoryReader, question: str, now_ns: int, budget: int,
-           count_tokens: Callable[[str], int]) -> Recollection:
+def recall(
+    reader: MemoryReader,
+    question: str,
+    now_ns: int,
+    budget: int,
+    count_tokens: Callable[[str], int],
+) -> Recollection:
     """Return what is remembered of a question's words, the best match first.
 
     The newest entries with any of the words are ranked by how many of them they hold, then by how

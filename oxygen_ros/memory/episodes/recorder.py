@@ -1,4 +1,5 @@
 """One call for each thing that happens: its note for the store, its record for the audit log."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,8 +24,7 @@ class MemoryRecorder:
     :param context: model, parameters and software at the start.
     """
 
-    def __init__(self, put: Callable[[Note | AuditRecord], object],
-                 context: AuditContext) -> None:
+    def __init__(self, put: Callable[[Note | AuditRecord], object], context: AuditContext) -> None:
         self._put = put
         self._context = context
 
@@ -38,9 +38,16 @@ class MemoryRecorder:
         self._put(chunk_record(chunk, self._context))
         self._put(chunk_note(chunk))
 
-    def utterance(self, result: TextResult, stamp_ns: int, *, question: str = '',
-                  verdict: str = '', reasons: Sequence[str] = (),
-                  cited: Sequence[int] = ()) -> None:
+    def utterance(
+        self,
+        result: TextResult,
+        stamp_ns: int,
+        *,
+        question: str = '',
+        verdict: str = '',
+        reasons: Sequence[str] = (),
+        cited: Sequence[int] = (),
+    ) -> None:
         """Record what was said, or that a request ended without a word.
 
         :param stamp_ns: ROS time at its end.
@@ -52,8 +59,14 @@ class MemoryRecorder:
         if note is not None:
             self._put(note)
 
-    def scene(self, update: SceneUpdate, text: str, *, place: FloatArray | None = None,
-              verdicts: Mapping[int, str] | None = None) -> None:
+    def scene(
+        self,
+        update: SceneUpdate,
+        text: str,
+        *,
+        place: FloatArray | None = None,
+        verdicts: Mapping[int, str] | None = None,
+    ) -> None:
         """Record a scene update.
 
         :param text: what the model wrote.

@@ -1,4 +1,5 @@
 """What can be written to the episodic store, one value for each thing that happened."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -76,17 +77,36 @@ Note: TypeAlias = SceneNote | PlaceNote | UtteranceNote | InstructionNote | Chun
 
 def chunk_note(chunk: ActionChunk) -> ChunkNote:
     """Summarise a chunk."""
-    return ChunkNote(chunk.chunk_id, chunk.start_stamp_ns, len(chunk.values), chunk.step_ns,
-                     (chunk.pass_ended_ns - chunk.pass_started_ns) / 1e6, chunk.provenance)
+    return ChunkNote(
+        chunk.chunk_id,
+        chunk.start_stamp_ns,
+        len(chunk.values),
+        chunk.step_ns,
+        (chunk.pass_ended_ns - chunk.pass_started_ns) / 1e6,
+        chunk.provenance,
+    )
 
 
-def utterance_note(result: TextResult, stamp_ns: int, question: str = '', verdict: str = '',
-                   cited: tuple[int, ...] = ()) -> UtteranceNote | None:
+def utterance_note(
+    result: TextResult,
+    stamp_ns: int,
+    question: str = '',
+    verdict: str = '',
+    cited: tuple[int, ...] = (),
+) -> UtteranceNote | None:
     """Return a note of what was said; None where nothing was: an utterance needs a provenance.
 
     :param stamp_ns: ROS time at the end of the request.
     """
     if result.provenance is None or not result.text:
         return None
-    return UtteranceNote(result.text, stamp_ns, result.provenance, result.request_id,
-                         result.finish_reason.value, question, verdict, cited)
+    return UtteranceNote(
+        result.text,
+        stamp_ns,
+        result.provenance,
+        result.request_id,
+        result.finish_reason.value,
+        question,
+        verdict,
+        cited,
+    )

@@ -6,6 +6,7 @@ go until `LOW_WATER`: first summaries of action chunks, the most of which nothin
 then everything by age. An observation goes with the last entry that names it; one that only
 carries a place embedding goes when it is older than every entry.
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -73,11 +74,14 @@ class Retention:
 
     def _by_age(self) -> None:
         newest = self._connection.execute(
-            'SELECT last_ns FROM entry ORDER BY id DESC LIMIT 1').fetchone()
+            'SELECT last_ns FROM entry ORDER BY id DESC LIMIT 1'
+        ).fetchone()
         if newest is None:
             return
-        for kind, age_s in ((EntryKind.CHUNK, self._rules.chunk_max_age_s),
-                            (None, self._rules.max_age_s)):
+        for kind, age_s in (
+            (EntryKind.CHUNK, self._rules.chunk_max_age_s),
+            (None, self._rules.max_age_s),
+        ):
             oldest_ns = newest[0] - int(age_s * 1e9)
             while True:
                 batch = [row[0] for row in self._oldest(kind) if row[1] < oldest_ns]
@@ -99,10 +103,11 @@ class Retention:
         # Ids keep the order of time, so the look is at a batch and never at the whole table.
         if kind is None:
             return self._connection.execute(
-                'SELECT id, last_ns FROM entry ORDER BY id LIMIT ?', (BATCH,)).fetchall()
+                'SELECT id, last_ns FROM entry ORDER BY id LIMIT ?', (BATCH,)
+            ).fetchall()
         return self._connection.execute(
-            'SELECT id, last_ns FROM entry WHERE kind = ? ORDER BY id LIMIT ?',
-            (int(kind), BATCH)).fetchall()
+            'SELECT id, last_ns FROM entry WHERE kind = ? ORDER BY id LIMIT ?', (int(kind), BATCH)
+        ).fetchall()
 
     def _delete(self, entries: list[int]) -> None:
         if not entries:
@@ -112,14 +117,18 @@ class Retention:
         try:
             observations: set[int] = set()
             for entry in entries:
-                row = run('DELETE FROM entry WHERE id = ? RETURNING observation, last_observation',
-                          (entry,)).fetchone()
+                row = run(
+                    'DELETE FROM entry WHERE id = ? RETURNING observation, last_observation',
+                    (entry,),
+                ).fetchone()
                 observations |= {value for value in row or () if value is not None}
             for observation in observations:
                 self.counts.num_observations += run(
                     'DELETE FROM observation WHERE id = ?1 AND place IS NULL AND NOT EXISTS '
                     '(SELECT 1 FROM entry WHERE observation = ?1) AND NOT EXISTS '
-                    '(SELECT 1 FROM entry WHERE last_observation = ?1)', (observation,)).rowcount
+                    '(SELECT 1 FROM entry WHERE last_observation = ?1)',
+                    (observation,),
+                ).rowcount
             run('COMMIT')
         except BaseException:
             if self._connection.in_transaction:
@@ -134,6 +143,10 @@ class Retention:
                 'DELETE FROM observation WHERE id IN (SELECT id FROM observation ORDER BY id '
                 'LIMIT ?) AND stamp_ns < ? AND NOT EXISTS (SELECT 1 FROM entry WHERE '
                 'observation = observation.id OR last_observation = observation.id)',
-                (4 * BATCH, oldest[0])).rowcount
-        run('DELETE FROM run WHERE id < ? AND NOT EXISTS '
-            '(SELECT 1 FROM observation WHERE run = run.id)', (self._run,))
+                (4 * BATCH, oldest[0]),
+            ).rowcount
+        run(
+            'DELETE FROM run WHERE id < ? AND NOT EXISTS '
+            '(SELECT 1 FROM observation WHERE run = run.id)',
+            (self._run,),
+        )

@@ -4,6 +4,7 @@ An entry is one thing remembered: the state of an object or a relation over some
 utterance, an instruction, a summary of an action chunk. Its id counts up and is never used again,
 so an id that was cited stays meaningful, and the order of ids is the order of time.
 """
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -109,11 +110,15 @@ def migrate(connection: sqlite3.Connection, migrations: Sequence[str] = MIGRATIO
     owner = int(connection.execute('PRAGMA application_id').fetchone()[0])
     num_tables = int(connection.execute('SELECT count(*) FROM sqlite_master').fetchone()[0])
     if owner != APPLICATION_ID and (owner or version or num_tables):
-        raise StoreDamaged(f'expected a memory store or an empty file, got a database of another '
-                           f'program (application id {owner:#x}, {num_tables} tables and indices)')
+        raise StoreDamaged(
+            f'expected a memory store or an empty file, got a database of another '
+            f'program (application id {owner:#x}, {num_tables} tables and indices)'
+        )
     if version > len(migrations):
-        raise StoreDamaged(f'expected a store of version {len(migrations)} or older, got version '
-                           f'{version}: written by a newer oxygen_ros')
+        raise StoreDamaged(
+            f'expected a store of version {len(migrations)} or older, got version '
+            f'{version}: written by a newer oxygen_ros'
+        )
     for number in range(version, len(migrations)):
         _step(connection, migrations[number], number + 1)
     return version
@@ -123,7 +128,8 @@ def _step(connection: sqlite3.Connection, script: str, version: int) -> None:
     try:
         connection.executescript(
             f'BEGIN IMMEDIATE;\n{script}\nPRAGMA application_id = {APPLICATION_ID};\n'
-            f'PRAGMA user_version = {version};\nCOMMIT;')
+            f'PRAGMA user_version = {version};\nCOMMIT;'
+        )
     except sqlite3.Error:
         if connection.in_transaction:
             connection.rollback()

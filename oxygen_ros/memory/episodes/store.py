@@ -1,4 +1,5 @@
 """The episodic store: what was seen, said, told and done, in one SQLite file."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -39,9 +40,15 @@ class EpisodicStore:
     :raises StoreDamaged: the file is not ours, of a newer version, or malformed.
     """
 
-    def __init__(self, path: str | Path, rules: StoreRules | None = None, *,
-                 started_ns: int = 0, software: str = '',
-                 resume_run: int | None = None) -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        rules: StoreRules | None = None,
+        *,
+        started_ns: int = 0,
+        software: str = '',
+        resume_run: int | None = None,
+    ) -> None:
         self.path = Path(path)
         self.rules = rules or StoreRules()
         self._connection = open_writer(path, self.rules)
@@ -62,9 +69,15 @@ class EpisodicStore:
         run("INSERT OR IGNORE INTO meta VALUES ('base_ns', ?)", (str(started_ns),))
         base_ns = int(run("SELECT value FROM meta WHERE key = 'base_ns'").fetchone()[0])
         known = run('SELECT id FROM run WHERE id = ?', (resume_run,)).fetchone()
-        self.run = int(known[0] if known else run(
-            'INSERT INTO run (started_ns, software) VALUES (?, ?)',
-            (started_ns, bounded_name(software))).lastrowid or 0)
+        self.run = int(
+            known[0]
+            if known
+            else run(
+                'INSERT INTO run (started_ns, software) VALUES (?, ?)',
+                (started_ns, bounded_name(software)),
+            ).lastrowid
+            or 0
+        )
         run('COMMIT')
         return base_ns
 
@@ -91,8 +104,10 @@ class EpisodicStore:
     def _can_make_room(self) -> bool:
         # Full by our own limit is ours to mend. A full disk is no reason to let go of anything.
         disk = os.statvfs(self.path.parent)
-        return (disk.f_bavail * disk.f_frsize > self.rules.journal_bytes
-                and self._retention.make_room())
+        return (
+            disk.f_bavail * disk.f_frsize > self.rules.journal_bytes
+            and self._retention.make_room()
+        )
 
     def _check_place(self) -> None:
         # SQLite would go on writing to a file that nobody can find any more.
@@ -119,8 +134,13 @@ class EpisodicStore:
     def _write_note(self, note: Note) -> None:
         try:
             self._notes.write(note)
-        except (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.DataError,
-                OverflowError, TypeError) as error:
+        except (
+            sqlite3.IntegrityError,
+            sqlite3.ProgrammingError,
+            sqlite3.DataError,
+            OverflowError,
+            TypeError,
+        ) as error:
             raise ValueError(f'{type(note).__name__}: {error}') from error
 
     def apply_retention(self) -> None:
@@ -137,11 +157,20 @@ class EpisodicStore:
         :raises StoreUnavailable: the file cannot be read now.
         """
         with translated(self.path):
-            entries = {EntryKind(kind).name.lower(): num for kind, num in self._connection.execute(
-                'SELECT kind, count(*) FROM entry GROUP BY kind')}
+            entries = {
+                EntryKind(kind).name.lower(): num
+                for kind, num in self._connection.execute(
+                    'SELECT kind, count(*) FROM entry GROUP BY kind'
+                )
+            }
             observations = self._connection.execute('SELECT count(*) FROM observation').fetchone()
-        return StoreStats(store_bytes(self.path), self.rules.max_bytes, entries,
-                          int(observations[0]), self._retention.counts)
+        return StoreStats(
+            store_bytes(self.path),
+            self.rules.max_bytes,
+            entries,
+            int(observations[0]),
+            self._retention.counts,
+        )
 
     def close(self) -> None:
         """End writing; what was written is then in the main file. May be called twice."""

@@ -1,34 +1,87 @@
 """How words and quantities of plain statements are brought to one form."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
 import re
 
-_SPELLINGS = {'color': 'colour', 'gray': 'grey', 'weight': 'mass', 'meter': 'metre',
-              'aluminum': 'aluminium'}
-_IRREGULAR = {'knives': 'knife', 'shelves': 'shelf', 'people': 'person', 'boxes': 'box',
-              'dishes': 'dish', 'glasses': 'glass', 'brushes': 'brush', 'loaves': 'loaf',
-              'men': 'man', 'women': 'woman', 'children': 'child', 'glass': 'glass'}
-_NUMBERS = {word: value for value, word in enumerate((
-    'zero', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine', 'ten',
-    'eleven', 'twelve'))}
+_SPELLINGS = {
+    'color': 'colour',
+    'gray': 'grey',
+    'weight': 'mass',
+    'meter': 'metre',
+    'aluminum': 'aluminium',
+}
+_IRREGULAR = {
+    'knives': 'knife',
+    'shelves': 'shelf',
+    'people': 'person',
+    'boxes': 'box',
+    'dishes': 'dish',
+    'glasses': 'glass',
+    'brushes': 'brush',
+    'loaves': 'loaf',
+    'men': 'man',
+    'women': 'woman',
+    'children': 'child',
+    'glass': 'glass',
+}
+_NUMBERS = {
+    word: value
+    for value, word in enumerate(
+        (
+            'zero',
+            'one',
+            'two',
+            'three',
+            'four',
+            'five',
+            'six',
+            'seven',
+            'eight',
+            'nine',
+            'ten',
+            'eleven',
+            'twelve',
+        )
+    )
+}
 _ARTICLES = ('the ', 'a ', 'an ', 'my ', 'your ', 'our ', 'this ', 'that ')
 
 # Unit: (what it measures, factor to the SI unit, offset in that unit).
 _UNITS = {
-    'm': ('length', 1.0, 0.0), 'metre': ('length', 1.0, 0.0), 'cm': ('length', 0.01, 0.0),
-    'centimetre': ('length', 0.01, 0.0), 'mm': ('length', 0.001, 0.0),
-    'millimetre': ('length', 0.001, 0.0), 'km': ('length', 1_000.0, 0.0),
-    'kg': ('mass', 1.0, 0.0), 'kilogram': ('mass', 1.0, 0.0), 'g': ('mass', 0.001, 0.0),
-    'gram': ('mass', 0.001, 0.0), 'rad': ('angle', 1.0, 0.0), 'radian': ('angle', 1.0, 0.0),
-    'deg': ('angle', 0.017453292519943295, 0.0), 'degree': ('angle', 0.017453292519943295, 0.0),
-    '°': ('angle', 0.017453292519943295, 0.0), 's': ('time', 1.0, 0.0),
-    'second': ('time', 1.0, 0.0), 'ms': ('time', 0.001, 0.0), 'minute': ('time', 60.0, 0.0),
-    'min': ('time', 60.0, 0.0), 'n': ('force', 1.0, 0.0), 'newton': ('force', 1.0, 0.0),
-    'l': ('volume', 0.001, 0.0), 'litre': ('volume', 0.001, 0.0),
-    'ml': ('volume', 1e-6, 0.0), '%': ('share', 0.01, 0.0), 'percent': ('share', 0.01, 0.0),
-    '°c': ('temperature', 1.0, 273.15), 'celsius': ('temperature', 1.0, 273.15),
-    'k': ('temperature', 1.0, 0.0), 'kelvin': ('temperature', 1.0, 0.0),
+    'm': ('length', 1.0, 0.0),
+    'metre': ('length', 1.0, 0.0),
+    'cm': ('length', 0.01, 0.0),
+    'centimetre': ('length', 0.01, 0.0),
+    'mm': ('length', 0.001, 0.0),
+    'millimetre': ('length', 0.001, 0.0),
+    'km': ('length', 1_000.0, 0.0),
+    'kg': ('mass', 1.0, 0.0),
+    'kilogram': ('mass', 1.0, 0.0),
+    'g': ('mass', 0.001, 0.0),
+    'gram': ('mass', 0.001, 0.0),
+    'rad': ('angle', 1.0, 0.0),
+    'radian': ('angle', 1.0, 0.0),
+    'deg': ('angle', 0.017453292519943295, 0.0),
+    'degree': ('angle', 0.017453292519943295, 0.0),
+    '°': ('angle', 0.017453292519943295, 0.0),
+    's': ('time', 1.0, 0.0),
+    'second': ('time', 1.0, 0.0),
+    'ms': ('time', 0.001, 0.0),
+    'minute': ('time', 60.0, 0.0),
+    'min': ('time', 60.0, 0.0),
+    'n': ('force', 1.0, 0.0),
+    'newton': ('force', 1.0, 0.0),
+    'l': ('volume', 0.001, 0.0),
+    'litre': ('volume', 0.001, 0.0),
+    'ml': ('volume', 1e-6, 0.0),
+    '%': ('share', 0.01, 0.0),
+    'percent': ('share', 0.01, 0.0),
+    '°c': ('temperature', 1.0, 273.15),
+    'celsius': ('temperature', 1.0, 273.15),
+    'k': ('temperature', 1.0, 0.0),
+    'kelvin': ('temperature', 1.0, 0.0),
     '': ('number', 1.0, 0.0),
 }
 

@@ -12,6 +12,7 @@ which the two differ costs `conflict_cost` of the score. Pairs are then taken fr
 down, equal scores in the order of the remembered ids and then of the new objects, each object at
 most once, so that the result does not depend on chance.
 """
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -55,8 +56,9 @@ def overlap(one: Box, other: Box) -> float:
     return common / (one[2] * one[3] + other[2] * other[3] - common)
 
 
-def score(seen: SeenObject, known: SceneObject, vocabulary: SceneVocabulary,
-          rules: MatchRules) -> float | None:
+def score(
+    seen: SeenObject, known: SceneObject, vocabulary: SceneVocabulary, rules: MatchRules
+) -> float | None:
     """Return how well two objects match, at most 1; None where they cannot be the same."""
     if seen.label != known.label:
         return None
@@ -72,13 +74,18 @@ def score(seen: SeenObject, known: SceneObject, vocabulary: SceneVocabulary,
     else:
         return None
     groups = {vocabulary.group_of(word): word for word in known.attributes}
-    num_conflicts = sum(groups.get(vocabulary.group_of(word), word) != word
-                        for word in seen.attributes)
+    num_conflicts = sum(
+        groups.get(vocabulary.group_of(word), word) != word for word in seen.attributes
+    )
     return likeness - num_conflicts * rules.conflict_cost
 
 
-def match(seen: Sequence[SeenObject], known: Sequence[SceneObject], vocabulary: SceneVocabulary,
-          rules: MatchRules) -> dict[int, int]:
+def match(
+    seen: Sequence[SeenObject],
+    known: Sequence[SceneObject],
+    vocabulary: SceneVocabulary,
+    rules: MatchRules,
+) -> dict[int, int]:
     """Return the remembered object's id of each new object that has one, by its index."""
     pairs: list[tuple[float, int, int]] = []
     for index, new in enumerate(seen):

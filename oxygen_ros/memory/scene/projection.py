@@ -1,4 +1,5 @@
 """Where an object is in space: from its box, the camera's geometry, and depth or a known plane."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -28,13 +29,19 @@ class CameraGeometry:
     frame_id: str
 
     def __post_init__(self) -> None:
-        if not (self.fx > 0.0 and self.fy > 0.0
-                and all(map(math.isfinite, (self.fx, self.fy, self.cx, self.cy)))):
-            raise ValueError(f'camera: expected focal lengths above 0 and a finite centre, got '
-                             f'{(self.fx, self.fy, self.cx, self.cy)}')
+        if not (
+            self.fx > 0.0
+            and self.fy > 0.0
+            and all(map(math.isfinite, (self.fx, self.fy, self.cx, self.cy)))
+        ):
+            raise ValueError(
+                f'camera: expected focal lengths above 0 and a finite centre, got '
+                f'{(self.fx, self.fy, self.cx, self.cy)}'
+            )
         if self.frame_from_camera.shape != (4, 4) or not np.isfinite(self.frame_from_camera).all():
-            raise ValueError('frame_from_camera: expected finite [4, 4], got '
-                             f'{self.frame_from_camera.shape}')
+            raise ValueError(
+                f'frame_from_camera: expected finite [4, 4], got {self.frame_from_camera.shape}'
+            )
 
     def _ray(self, u: float, v: float) -> NDArray[np.float64]:
         """Direction of a pixel in the optical frame (z forward), with z = 1."""
@@ -45,26 +52,33 @@ class CameraGeometry:
         return (float(moved[0]), float(moved[1]), float(moved[2]))
 
 
-def pose_matrix(x: float, y: float, z: float, qx: float, qy: float, qz: float,
-                qw: float) -> NDArray[np.float64]:
+def pose_matrix(
+    x: float, y: float, z: float, qx: float, qy: float, qz: float, qw: float
+) -> NDArray[np.float64]:
     """Return [4, 4] of a translation (m) and a quaternion, which need not be of unit length.
 
     :raises ValueError: a number is not finite, or the quaternion is zero.
     """
     norm = math.hypot(qx, qy, qz, qw)
     if not (all(map(math.isfinite, (x, y, z))) and math.isfinite(norm) and norm > 1e-9):
-        raise ValueError('pose: expected finite numbers and a quaternion that is not zero, got '
-                         f'{[x, y, z, qx, qy, qz, qw]}')
+        raise ValueError(
+            'pose: expected finite numbers and a quaternion that is not zero, got '
+            f'{[x, y, z, qx, qy, qz, qw]}'
+        )
     qx, qy, qz, qw = qx / norm, qy / norm, qz / norm, qw / norm
-    return np.array([
-        [1 - 2 * (qy * qy + qz * qz), 2 * (qx * qy - qz * qw), 2 * (qx * qz + qy * qw), x],
-        [2 * (qx * qy + qz * qw), 1 - 2 * (qx * qx + qz * qz), 2 * (qy * qz - qx * qw), y],
-        [2 * (qx * qz - qy * qw), 2 * (qy * qz + qx * qw), 1 - 2 * (qx * qx + qy * qy), z],
-        [0.0, 0.0, 0.0, 1.0]])
+    return np.array(
+        [
+            [1 - 2 * (qy * qy + qz * qz), 2 * (qx * qy - qz * qw), 2 * (qx * qz + qy * qw), x],
+            [2 * (qx * qy + qz * qw), 1 - 2 * (qx * qx + qz * qz), 2 * (qy * qz - qx * qw), y],
+            [2 * (qx * qz - qy * qw), 2 * (qy * qz + qx * qw), 1 - 2 * (qx * qx + qy * qy), z],
+            [0.0, 0.0, 0.0, 1.0],
+        ]
+    )
 
 
-def position_from_depth(box_px: Box, depth: NDArray[np.generic], camera: CameraGeometry,
-                        unit_m: float = 1.0) -> Point | None:
+def position_from_depth(
+    box_px: Box, depth: NDArray[np.generic], camera: CameraGeometry, unit_m: float = 1.0
+) -> Point | None:
     """Return where the middle of a box is; None where there is no depth in it.
 
     The depth is the lower quartile of what the middle half of the box holds: the object is in

@@ -14,6 +14,7 @@ the order of the groups, boxes that are the right way round, relations between t
 objects that were written before. It bounds its own length, and so the text
 of any model, however it is trained, ends as a valid graph within `max_tokens`.
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -49,21 +50,25 @@ class SceneFormat:
     vocabulary: SceneVocabulary = field(default_factory=SceneVocabulary)
 
     def __post_init__(self) -> None:
-        for name, low, high in (('max_objects', 1, MAX_OBJECTS),
-                                ('max_relations', 0, MAX_RELATIONS), ('max_attributes', 0, 8)):
+        for name, low, high in (
+            ('max_objects', 1, MAX_OBJECTS),
+            ('max_relations', 0, MAX_RELATIONS),
+            ('max_attributes', 0, 8),
+        ):
             value = getattr(self, name)
             if not low <= value <= high:
                 raise ValueError(f'{name}: expected {low} to {high}, got {value}')
         if not 1 <= len(self.cameras) <= MAX_CAMERAS or len(set(self.cameras)) < len(self.cameras):
             raise ValueError(
-                f'cameras: expected 1 to {MAX_CAMERAS} distinct names, got {self.cameras}')
+                f'cameras: expected 1 to {MAX_CAMERAS} distinct names, got {self.cameras}'
+            )
 
     @property
     def max_tokens(self) -> int:
         """Length of the longest text (bytes), and so at most its number of tokens."""
         words = self.vocabulary
         widths = sorted(max(map(len, group)) for group in words.attributes.values())
-        attributes = sum(len(' ') + width for width in widths[::-1][:self.max_attributes])
+        attributes = sum(len(' ') + width for width in widths[::-1][: self.max_attributes])
         line = max(map(len, words.labels)) + attributes + len(' 0 0000\n')
         ids = len(str(self.max_objects - 1)) + len(str(max(self.max_objects - 2, 0)))
         relation = ids + max(map(len, words.predicates)) + len('  \n')
@@ -73,15 +78,24 @@ class SceneFormat:
     def lark(self) -> str:
         """Return the grammar in the Lark dialect of llguidance."""
         words = self.vocabulary
-        span = '(' + '|'.join(
-            f'{first}[{GRID_DIGITS[cell:]}]' for cell, first in enumerate(GRID_DIGITS)) + ')'
+        span = (
+            '('
+            + '|'.join(f'{first}[{GRID_DIGITS[cell:]}]' for cell, first in enumerate(GRID_DIGITS))
+            + ')'
+        )
         groups = [f' {_alternatives(group)}' for group in words.attributes.values()]
-        attributes = _alternatives(tuple(
-            ''.join(chosen) for num in range(min(self.max_attributes, len(groups)) + 1)
-            for chosen in combinations(groups, num)))
+        attributes = _alternatives(
+            tuple(
+                ''.join(chosen)
+                for num in range(min(self.max_attributes, len(groups)) + 1)
+                for chosen in combinations(groups, num)
+            )
+        )
         cameras = _alternatives(tuple(str(camera) for camera in range(len(self.cameras))))
-        rules = [f'OBJECT: /{_alternatives(words.labels)}{attributes} {cameras} {span}{span}\\n/',
-                 'start: after_0']
+        rules = [
+            f'OBJECT: /{_alternatives(words.labels)}{attributes} {cameras} {span}{span}\\n/',
+            'start: after_0',
+        ]
         for num in range(self.max_objects + 1):
             # One rule for each number of objects, so that a relation names only those there are.
             end = f'"{END}"'
@@ -94,9 +108,11 @@ class SceneFormat:
 
     def _relation(self, num_objects: int) -> str:
         predicates = _alternatives(self.vocabulary.predicates)
-        triples = (f'{subject} {predicates} ' + _alternatives(tuple(
-            str(other) for other in range(num_objects) if other != subject))
-            for subject in range(num_objects))
+        triples = (
+            f'{subject} {predicates} '
+            + _alternatives(tuple(str(other) for other in range(num_objects) if other != subject))
+            for subject in range(num_objects)
+        )
         return '(' + '|'.join(triples) + r')\n'
 
 
@@ -109,13 +125,15 @@ class SceneGrammar:
     :raises ValueError: the longest text does not fit the token limit.
     """
 
-    def __init__(self, scene_format: SceneFormat, vocabulary: ConstrainedVocabulary,
-                 token_limit: int) -> None:
+    def __init__(
+        self, scene_format: SceneFormat, vocabulary: ConstrainedVocabulary, token_limit: int
+    ) -> None:
         if scene_format.max_tokens > token_limit:
             raise ValueError(
                 f'token_limit: expected at least {scene_format.max_tokens}, the longest scene '
                 f'graph of {scene_format.max_objects} objects and {scene_format.max_relations} '
-                f'relations, got {token_limit}')
+                f'relations, got {token_limit}'
+            )
         self.format = scene_format
         self.max_tokens = scene_format.max_tokens
         self._grammar = Grammar(scene_format.lark(), vocabulary)

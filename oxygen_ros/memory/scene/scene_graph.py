@@ -21,6 +21,7 @@ The rules, in the order in which an update applies them:
 
 Forgotten here is not lost: the episodic store keeps what was seen, as long as it keeps anything.
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
@@ -93,10 +94,12 @@ class SceneGraph:
     def current(self) -> SceneUpdate:
         """Return the graph as it is; `update_id` 0 before the first update."""
         return SceneUpdate(
-            self.counts.num_updates, self._stamp_ns,
+            self.counts.num_updates,
+            self._stamp_ns,
             tuple(known.scene_object for _, known in sorted(self._known.items())),
             tuple(relation for _, (_, relation) in sorted(self._relations.items())),
-            self._provenance)
+            self._provenance,
+        )
 
     def update(self, scene: SeenScene, provenance: Provenance, stamp_ns: int) -> SceneUpdate:
         """Merge what one scene graph states and return the graph after it.
@@ -121,8 +124,9 @@ class SceneGraph:
             object_id = found.get(index)
             if object_id is None:
                 object_id, self._next_id = self._next_id, self._next_id + 1
-                self._known[object_id] = _Known(SceneObject(
-                    object_id, seen.label, seen.attributes, first_seen_ns=stamp_ns))
+                self._known[object_id] = _Known(
+                    SceneObject(object_id, seen.label, seen.attributes, first_seen_ns=stamp_ns)
+                )
                 self.counts.num_added += 1
             else:
                 self.counts.num_matched += 1
@@ -131,10 +135,15 @@ class SceneGraph:
             old = entry.scene_object
             located = seen.position_m is not None
             entry.scene_object = replace(
-                old, attributes=self._merge_attributes(entry, seen), camera=seen.camera,
-                box_px=seen.box_px, frame_id=seen.frame_id if located else old.frame_id,
+                old,
+                attributes=self._merge_attributes(entry, seen),
+                camera=seen.camera,
+                box_px=seen.box_px,
+                frame_id=seen.frame_id if located else old.frame_id,
                 position_m=seen.position_m if located else old.position_m,
-                last_seen_ns=stamp_ns, provenance=provenance)
+                last_seen_ns=stamp_ns,
+                provenance=provenance,
+            )
             ids.append(object_id)
         return ids
 
@@ -156,21 +165,26 @@ class SceneGraph:
                 self.counts.num_attributes_replaced += 1
         return tuple(words.values())
 
-    def _merge_relations(self, scene: SeenScene, ids: list[int], provenance: Provenance,
-                         stamp_ns: int) -> None:
+    def _merge_relations(
+        self, scene: SeenScene, ids: list[int], provenance: Provenance, stamp_ns: int
+    ) -> None:
         new: dict[tuple[int, str, int], None] = {}
         for seen in scene.relations:
             subject, predicate, other = ids[seen.subject], seen.predicate, ids[seen.object]
             reverse = predicate not in self.rules.symmetric and (other, predicate, subject) in new
             second = predicate in self.rules.exclusive and any(
-                key[:2] == (subject, predicate) and key[2] != other for key in new)
+                key[:2] == (subject, predicate) and key[2] != other for key in new
+            )
             if reverse or second:
                 self.counts.num_relations_ignored += 1
             else:
                 new[(subject, predicate, other)] = None
         pairs = {frozenset((subject, other)) for subject, _, other in new}
-        bound = {(subject, predicate) for subject, predicate, _ in new
-                 if predicate in self.rules.exclusive}
+        bound = {
+            (subject, predicate)
+            for subject, predicate, _ in new
+            if predicate in self.rules.exclusive
+        }
         for key in list(self._relations):
             if frozenset((key[0], key[2])) in pairs or key[:2] in bound:
                 del self._relations[key]
@@ -186,14 +200,18 @@ class SceneGraph:
                 entry.num_misses += 1
             if entry.scene_object.last_seen_ns < oldest_ns or entry.num_misses >= rules.max_misses:
                 self._forget_object(object_id)
-        newest = sorted(self._known, key=lambda key: (
-            -self._known[key].scene_object.last_seen_ns, key))
-        for object_id in newest[rules.max_objects:]:
+        newest = sorted(
+            self._known, key=lambda key: (-self._known[key].scene_object.last_seen_ns, key)
+        )
+        for object_id in newest[rules.max_objects :]:
             self._forget_object(object_id)
-        kept = [(key, value) for key, value in self._relations.items()
-                if key[0] in self._known and key[2] in self._known and value[0] >= oldest_ns]
+        kept = [
+            (key, value)
+            for key, value in self._relations.items()
+            if key[0] in self._known and key[2] in self._known and value[0] >= oldest_ns
+        ]
         kept.sort(key=lambda item: (-item[1][0], item[0]))
-        self._relations = dict(kept[:rules.max_relations])
+        self._relations = dict(kept[: rules.max_relations])
 
     def _forget_object(self, object_id: int) -> None:
         del self._known[object_id]

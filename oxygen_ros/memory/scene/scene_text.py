@@ -1,4 +1,5 @@
 """Reading and writing the text of a scene graph (the format is described in `scene_grammar`)."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -11,8 +12,7 @@ from .scene_grammar import END, GRID_CELLS, GRID_DIGITS, SceneFormat
 ImageSizes = Mapping[str, tuple[int, int]]
 """Width and height (px) of each camera's image, by camera name."""
 
-_OBJECT = re.compile(
-    rf'([a-z][a-z0-9_-]*)((?: [a-z][a-z0-9_-]*)*) ([0-9]) ([{GRID_DIGITS}]{{4}})')
+_OBJECT = re.compile(rf'([a-z][a-z0-9_-]*)((?: [a-z][a-z0-9_-]*)*) ([0-9]) ([{GRID_DIGITS}]{{4}})')
 _RELATION = re.compile(r'([0-9]{1,2}) ([a-z][a-z0-9_-]*) ([0-9]{1,2})')
 
 
@@ -46,17 +46,23 @@ class SeenScene:
     relations: tuple[SeenRelation, ...] = ()
 
 
-def box_of_cells(cells: tuple[int, int, int, int],
-                 size: tuple[int, int]) -> tuple[float, float, float, float]:
+def box_of_cells(
+    cells: tuple[int, int, int, int], size: tuple[int, int]
+) -> tuple[float, float, float, float]:
     """Return the pixel box (x, y, width, height) that grid cells cover in an image of a size."""
     left, right, top, bottom = cells
     cell_width, cell_height = size[0] / GRID_CELLS, size[1] / GRID_CELLS
-    return (left * cell_width, top * cell_height,
-            (right - left + 1) * cell_width, (bottom - top + 1) * cell_height)
+    return (
+        left * cell_width,
+        top * cell_height,
+        (right - left + 1) * cell_width,
+        (bottom - top + 1) * cell_height,
+    )
 
 
-def cells_of_box(box_px: tuple[float, float, float, float],
-                 size: tuple[int, int]) -> tuple[int, int, int, int]:
+def cells_of_box(
+    box_px: tuple[float, float, float, float], size: tuple[int, int]
+) -> tuple[int, int, int, int]:
     """Return the smallest run of grid cells that covers a pixel box, cut to the image."""
     spans: list[int] = []
     for start, length, whole in zip(box_px[:2], box_px[2:], size):
@@ -77,9 +83,15 @@ def _object(line: str, scene_format: SceneFormat, sizes: ImageSizes) -> SeenObje
     order = list(words.attributes)
     groups = [words.group_of(attribute) for attribute in attributes]
     left, right, top, bottom = (GRID_DIGITS.index(digit) for digit in digits)
-    if (label not in words.labels or '' in groups or len(groups) > scene_format.max_attributes
-            or groups != sorted(set(groups), key=order.index)
-            or int(camera_number) >= len(scene_format.cameras) or left > right or top > bottom):
+    if (
+        label not in words.labels
+        or '' in groups
+        or len(groups) > scene_format.max_attributes
+        or groups != sorted(set(groups), key=order.index)
+        or int(camera_number) >= len(scene_format.cameras)
+        or left > right
+        or top > bottom
+    ):
         return None
     camera, cells = scene_format.cameras[int(camera_number)], (left, right, top, bottom)
     box_px = box_of_cells(cells, sizes[camera]) if camera in sizes else None
@@ -91,14 +103,18 @@ def _relation(line: str, scene_format: SceneFormat, num_objects: int) -> SeenRel
     if match is None:
         return None
     subject, predicate, other = int(match[1]), match[2], int(match[3])
-    if (predicate not in scene_format.vocabulary.predicates or subject == other
-            or max(subject, other) >= num_objects):
+    if (
+        predicate not in scene_format.vocabulary.predicates
+        or subject == other
+        or max(subject, other) >= num_objects
+    ):
         return None
     return SeenRelation(subject, predicate, other)
 
 
-def parse_scene(text: str, scene_format: SceneFormat,
-                sizes: ImageSizes | None = None) -> SeenScene:
+def parse_scene(
+    text: str, scene_format: SceneFormat, sizes: ImageSizes | None = None
+) -> SeenScene:
     """Read the text of a scene graph; every text that the grammar admits can be read.
 
     :param sizes: image sizes, for the pixel boxes; other cameras have none.
@@ -107,7 +123,8 @@ def parse_scene(text: str, scene_format: SceneFormat,
     *lines, last = text.split('\n')
     if last != END:
         raise ValueError(
-            f'line {len(lines) + 1}: expected {END!r} as the last line, got {last!r:.80}')
+            f'line {len(lines) + 1}: expected {END!r} as the last line, got {last!r:.80}'
+        )
     objects: list[SeenObject] = []
     relations: list[SeenRelation] = []
     for number, line in enumerate(lines, 1):
@@ -119,8 +136,10 @@ def parse_scene(text: str, scene_format: SceneFormat,
             relations.append(relation)
         else:
             raise ValueError(f'line {number}: expected an object or a relation, got {line!r:.80}')
-    for name, num, most in (('objects', len(objects), scene_format.max_objects),
-                            ('relations', len(relations), scene_format.max_relations)):
+    for name, num, most in (
+        ('objects', len(objects), scene_format.max_objects),
+        ('relations', len(relations), scene_format.max_relations),
+    ):
         if num > most:
             raise ValueError(f'{name}: expected at most {most}, got {num}')
     return SeenScene(tuple(objects), tuple(relations))
@@ -134,11 +153,16 @@ def write_scene(scene: SeenScene, scene_format: SceneFormat) -> str:
     order = scene_format.vocabulary.attribute_words
     lines: list[str] = []
     for seen in scene.objects:
-        words = [seen.label, *sorted(seen.attributes, key=order.index),
-                 str(scene_format.cameras.index(seen.camera))]
+        words = [
+            seen.label,
+            *sorted(seen.attributes, key=order.index),
+            str(scene_format.cameras.index(seen.camera)),
+        ]
         lines.append(' '.join(words) + ' ' + ''.join(GRID_DIGITS[cell] for cell in seen.cells))
-    lines += [f'{relation.subject} {relation.predicate} {relation.object}'
-              for relation in scene.relations]
+    lines += [
+        f'{relation.subject} {relation.predicate} {relation.object}'
+        for relation in scene.relations
+    ]
     text = '\n'.join([*lines, END])
     parse_scene(text, scene_format)
     return text

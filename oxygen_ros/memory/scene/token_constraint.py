@@ -1,4 +1,5 @@
 """Constrained decoding: which token may come next, so that the text obeys a grammar."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -15,8 +16,10 @@ class _Vocabulary:
 
     def __init__(self, token_bytes: Sequence[bytes | None], eos_token: int) -> None:
         # A special token stands for no text. It still needs a distinct name here.
-        self.tokens = [b'<special_%d>' % token if text is None else text
-                       for token, text in enumerate(token_bytes)]
+        self.tokens = [
+            b'<special_%d>' % token if text is None else text
+            for token, text in enumerate(token_bytes)
+        ]
         self.special_token_ids = [token for token, text in enumerate(token_bytes) if text is None]
         self.eos_token_id = eos_token
         self.bos_token_id: int | None = None
@@ -29,10 +32,13 @@ class _Vocabulary:
         tokens: list[int] = []
         while left:
             # Only what a grammar forces comes here: ASCII, of which each byte has a token.
-            piece = next(left[:length] for length in range(min(self._longest, len(left)), 0, -1)
-                         if left[:length] in self._token_of)
+            piece = next(
+                left[:length]
+                for length in range(min(self._longest, len(left)), 0, -1)
+                if left[:length] in self._token_of
+            )
             tokens.append(self._token_of[piece])
-            left = left[len(piece):]
+            left = left[len(piece) :]
         return tokens
 
 
@@ -47,22 +53,26 @@ class ConstrainedVocabulary:
     :raises ValueError: names what was expected and what came.
     """
 
-    def __init__(self, token_bytes: Sequence[bytes | None], eos_token: int,
-                 vocab_size: int | None = None) -> None:
+    def __init__(
+        self, token_bytes: Sequence[bytes | None], eos_token: int, vocab_size: int | None = None
+    ) -> None:
         missing = {bytes([byte]) for byte in _NEEDED_BYTES} - set(token_bytes)
         if missing:
             raise ValueError(
-                f'token_bytes: expected a token for each byte, got none for {min(missing)!r}')
+                f'token_bytes: expected a token for each byte, got none for {min(missing)!r}'
+            )
         if not 0 <= eos_token < len(token_bytes) or token_bytes[eos_token] is not None:
             raise ValueError(f'eos_token: expected the id of a special token, got {eos_token}')
         self.vocab_size = len(token_bytes) if vocab_size is None else vocab_size
         if self.vocab_size < len(token_bytes):
-            raise ValueError(
-                f'vocab_size: expected at least {len(token_bytes)}, got {vocab_size}')
+            raise ValueError(f'vocab_size: expected at least {len(token_bytes)}, got {vocab_size}')
         self.eos_token = eos_token
         # Slices speed up free text over large vocabularies; a closed grammar has no free text.
-        self.tokenizer = LLTokenizer(TokenizerWrapper(_Vocabulary(token_bytes, eos_token)),
-                                     n_vocab=self.vocab_size, slices=[])
+        self.tokenizer = LLTokenizer(
+            TokenizerWrapper(_Vocabulary(token_bytes, eos_token)),
+            n_vocab=self.vocab_size,
+            slices=[],
+        )
 
 
 class TokenConstraint:

@@ -1,4 +1,5 @@
 """The closed vocabulary of the scene graph: which words an object or a relation may carry."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -17,22 +18,93 @@ _WORD = re.compile(r'[a-z][a-z0-9_-]*')
 _KEYS = ('labels', 'attributes', 'predicates')
 
 _LABELS = (
-    'apple', 'arm', 'ball', 'banana', 'basket', 'block', 'board', 'book', 'bottle', 'bowl', 'box',
-    'brush', 'bucket', 'button', 'cabinet', 'cable', 'can', 'carrot', 'cart', 'chair', 'cloth',
-    'container', 'counter', 'cube', 'cup', 'door', 'drawer', 'floor', 'food', 'fork', 'gripper',
-    'handle', 'human', 'knife', 'lid', 'marker', 'mug', 'oven', 'pan', 'pen', 'plate', 'pot',
-    'robot', 'shelf', 'sink', 'spatula', 'spoon', 'sponge', 'stove', 'table', 'tool', 'towel',
-    'toy', 'tray', 'wall', 'window')
+    'apple',
+    'arm',
+    'ball',
+    'banana',
+    'basket',
+    'block',
+    'board',
+    'book',
+    'bottle',
+    'bowl',
+    'box',
+    'brush',
+    'bucket',
+    'button',
+    'cabinet',
+    'cable',
+    'can',
+    'carrot',
+    'cart',
+    'chair',
+    'cloth',
+    'container',
+    'counter',
+    'cube',
+    'cup',
+    'door',
+    'drawer',
+    'floor',
+    'food',
+    'fork',
+    'gripper',
+    'handle',
+    'human',
+    'knife',
+    'lid',
+    'marker',
+    'mug',
+    'oven',
+    'pan',
+    'pen',
+    'plate',
+    'pot',
+    'robot',
+    'shelf',
+    'sink',
+    'spatula',
+    'spoon',
+    'sponge',
+    'stove',
+    'table',
+    'tool',
+    'towel',
+    'toy',
+    'tray',
+    'wall',
+    'window',
+)
 _ATTRIBUTES = {
-    'colour': ('red', 'orange', 'yellow', 'green', 'blue', 'purple', 'brown', 'black', 'white',
-               'grey', 'silver'),
+    'colour': (
+        'red',
+        'orange',
+        'yellow',
+        'green',
+        'blue',
+        'purple',
+        'brown',
+        'black',
+        'white',
+        'grey',
+        'silver',
+    ),
     'material': ('wooden', 'metal', 'plastic', 'glass', 'paper', 'fabric'),
     'size': ('small', 'large'),
     'openness': ('open', 'closed'),
     'fill': ('empty', 'full'),
 }
-_PREDICATES = ('on', 'under', 'in', 'left_of', 'right_of', 'behind', 'in_front_of', 'near',
-               'holding')
+_PREDICATES = (
+    'on',
+    'under',
+    'in',
+    'left_of',
+    'right_of',
+    'behind',
+    'in_front_of',
+    'near',
+    'holding',
+)
 
 
 def _checked(kind: str, words: object) -> tuple[str, ...]:
@@ -44,7 +116,8 @@ def _checked(kind: str, words: object) -> tuple[str, ...]:
         if not isinstance(word, str) or not _WORD.fullmatch(word) or len(word) > MAX_WORD_BYTES:
             raise ValueError(
                 f'{kind}: expected words of a-z, 0-9, _ and -, from a letter on and at most '
-                f'{MAX_WORD_BYTES} long, got {word!r:.80}')
+                f'{MAX_WORD_BYTES} long, got {word!r:.80}'
+            )
     if len(set(words)) != len(words):
         double = next(word for word in words if words.count(word) > 1)
         raise ValueError(f'{kind}: expected each word once, got {double!r} twice')
@@ -66,10 +139,14 @@ class SceneVocabulary:
         object.__setattr__(self, 'labels', _checked('labels', self.labels))
         object.__setattr__(self, 'predicates', _checked('predicates', self.predicates))
         if not isinstance(self.attributes, Mapping) or len(self.attributes) > MAX_GROUPS:
-            raise ValueError(f'attributes: expected at most {MAX_GROUPS} groups of words by name, '
-                             f'got {self.attributes!r:.80}')
-        groups = {str(group): _checked(f'attributes.{group}', words)
-                  for group, words in self.attributes.items()}
+            raise ValueError(
+                f'attributes: expected at most {MAX_GROUPS} groups of words by name, '
+                f'got {self.attributes!r:.80}'
+            )
+        groups = {
+            str(group): _checked(f'attributes.{group}', words)
+            for group, words in self.attributes.items()
+        }
         object.__setattr__(self, 'attributes', MappingProxyType(groups))
         if groups:
             _checked('attributes', self.attribute_words)

@@ -1,4 +1,5 @@
 """Which joints go to which command topic, and in which form."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -41,24 +42,30 @@ def actuator_groups(reader: Mapping[str, Any], joints: Sequence[str]) -> tuple[A
     if len(group_of_joint) != len(joints):
         raise ParameterError(
             f'actuation.joint_groups: expected {len(joints)} values, one for each of the joints, '
-            f'got {len(group_of_joint)}')
+            f'got {len(group_of_joint)}'
+        )
     unknown = sorted(set(group_of_joint) - set(groups))
     if unknown:
         raise ParameterError(
-            f'actuation.joint_groups: expected names from actuation.groups, got {unknown}')
+            f'actuation.joint_groups: expected names from actuation.groups, got {unknown}'
+        )
     made = []
     for group, topic, interface in zip(groups, topics, interfaces):
         if interface not in INTERFACES:
-            raise ParameterError('actuation.group_interfaces: expected one of '
-                                 f'{", ".join(INTERFACES)}, got {interface!r}')
+            raise ParameterError(
+                'actuation.group_interfaces: expected one of '
+                f'{", ".join(INTERFACES)}, got {interface!r}'
+            )
         indices = tuple(index for index, name in enumerate(group_of_joint) if name == group)
         if not indices:
             raise ParameterError(
-                f'actuation.joint_groups: expected at least one joint of {group}, got none')
+                f'actuation.joint_groups: expected at least one joint of {group}, got none'
+            )
         topic = topic or f'~/{group}/{_TOPICS[interface]}'
         _check_topic(topic)
-        made.append(ActuatorGroup(
-            tuple(joints[index] for index in indices), indices, topic, interface))
+        made.append(
+            ActuatorGroup(tuple(joints[index] for index in indices), indices, topic, interface)
+        )
     used = [group.topic for group in made]
     if len(set(used)) != len(used):
         raise ParameterError(f'actuation.group_topics: expected different topics, got {used}')
@@ -71,8 +78,10 @@ def _one_each(reader: Mapping[str, Any], name: str, num_groups: int, default: st
     if values == ['']:
         return [default] * num_groups
     if len(values) != num_groups:
-        raise ParameterError(f'actuation.{name}: expected {num_groups} values, one for each of '
-                             f'actuation.groups, got {len(values)}')
+        raise ParameterError(
+            f'actuation.{name}: expected {num_groups} values, one for each of '
+            f'actuation.groups, got {len(values)}'
+        )
     return [value or default for value in values]
 
 
@@ -81,4 +90,5 @@ def _check_topic(topic: str) -> None:
         validate_topic_name(topic)
     except InvalidTopicNameException:
         raise ParameterError(
-            f'actuation.group_topics: expected names of topics, got {topic!r}') from None
+            f'actuation.group_topics: expected names of topics, got {topic!r}'
+        ) from None

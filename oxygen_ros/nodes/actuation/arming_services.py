@@ -1,4 +1,5 @@
 """The services by which the robot is armed and held, wherever the tick runs."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -20,16 +21,19 @@ class ArmingServices:
     :param arming: returns who drives, or None while the node is not configured.
     """
 
-    def __init__(self, node: Node, prefix: str, arming: Callable[[], Arming | None],
-                 faults: FaultLog) -> None:
+    def __init__(
+        self, node: Node, prefix: str, arming: Callable[[], Arming | None], faults: FaultLog
+    ) -> None:
         self._arming = arming
         for name, service_type, callback in (
-                ('enable', SetBool, self._on_enable),
-                ('hold', Trigger, self._request(Arming.hold)),
-                ('stop', Trigger, self._request(Arming.stop)),
-                ('takeover', Trigger, self._request(Arming.takeover))):
+            ('enable', SetBool, self._on_enable),
+            ('hold', Trigger, self._request(Arming.hold)),
+            ('stop', Trigger, self._request(Arming.stop)),
+            ('takeover', Trigger, self._request(Arming.takeover)),
+        ):
             node.create_service(
-                service_type, f'{prefix}/{name}', faults.guard_service(name, callback))
+                service_type, f'{prefix}/{name}', faults.guard_service(name, callback)
+            )
 
     def _on_enable(self, request: SetBool.Request, response: Any) -> Any:
         change = Arming.enable if request.data else Arming.disarm

@@ -1,4 +1,5 @@
 """Action chunks as they come from an engine in another process: checked, and in one order."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -45,35 +46,49 @@ def chunk_of(message: msg.ActionChunk, joints: Sequence[str]) -> ActionChunk:
         raise ChunkMessageError(f'action_dim: expected {len(joints)}, got {dim}')
     if list(message.joint_names) != list(joints):
         raise ChunkMessageError(
-            f'joint_names: expected {list(joints)}, got {list(message.joint_names)}')
+            f'joint_names: expected {list(joints)}, got {list(message.joint_names)}'
+        )
     if not horizon or len(message.values) != horizon * dim:
-        raise ChunkMessageError(f'values: expected {horizon} times {dim}, with at least one step, '
-                                f'got {len(message.values)}')
+        raise ChunkMessageError(
+            f'values: expected {horizon} times {dim}, with at least one step, '
+            f'got {len(message.values)}'
+        )
     for name, least in (
-            ('action_dt_s', 1e-6), ('pass_s', 0.0), ('inference_delay_s', -_MAX_SPAN_S)):
+        ('action_dt_s', 1e-6),
+        ('pass_s', 0.0),
+        ('inference_delay_s', -_MAX_SPAN_S),
+    ):
         value = getattr(message, name)
         if not (math.isfinite(value) and least <= value <= _MAX_SPAN_S):
             raise ChunkMessageError(
-                f'{name}: expected {least:g} to {_MAX_SPAN_S:g} s, got {value:g}')
+                f'{name}: expected {least:g} to {_MAX_SPAN_S:g} s, got {value:g}'
+            )
     start_ns, start_stamp_ns = message.start_steady_ns, ns_of(message.header.stamp)
     provenance = _provenance_of(message.provenance)
     ended_ns = start_ns + round(message.inference_delay_s * 1e9)
     return ActionChunk(
-        chunk_id=message.chunk_id, epoch=message.epoch,
+        chunk_id=message.chunk_id,
+        epoch=message.epoch,
         values=np.array(message.values, dtype=np.float32).reshape(horizon, dim),
-        start_steady_ns=start_ns, start_stamp_ns=start_stamp_ns,
+        start_steady_ns=start_ns,
+        start_stamp_ns=start_stamp_ns,
         step_ns=round(message.action_dt_s * 1e9),
         observation_steady_ns=start_ns + provenance.stamp_ns - start_stamp_ns,
-        pass_started_ns=ended_ns - round(message.pass_s * 1e9), pass_ended_ns=ended_ns,
-        provenance=provenance)
+        pass_started_ns=ended_ns - round(message.pass_s * 1e9),
+        pass_ended_ns=ended_ns,
+        provenance=provenance,
+    )
 
 
 def _provenance_of(message: msg.Provenance) -> Provenance:
     return Provenance(
-        observation_id=message.observation_id, stamp_ns=ns_of(message.stamp),
+        observation_id=message.observation_id,
+        stamp_ns=ns_of(message.stamp),
         cameras=tuple(message.cameras),
         camera_stamps_ns=tuple(ns_of(stamp) for stamp in message.camera_stamps),
-        state_stamp_ns=ns_of(message.state_stamp), model_checksum=message.model_checksum)
+        state_stamp_ns=ns_of(message.state_stamp),
+        model_checksum=message.model_checksum,
+    )
 
 
 class ChunkInput:
@@ -101,8 +116,10 @@ class ChunkInput:
         try:
             chunk = chunk_of(message, self._joints)
             if chunk.pass_ended_ns > time.monotonic_ns() + _FUTURE_TOLERANCE_NS:
-                raise ChunkMessageError('start_steady_ns: expected the steady clock of this '
-                                        'machine, got a pass that ends in the future')
+                raise ChunkMessageError(
+                    'start_steady_ns: expected the steady clock of this '
+                    'machine, got a pass that ends in the future'
+                )
         except ChunkMessageError as error:
             counts.refused += 1
             counts.newest_problem = str(error)

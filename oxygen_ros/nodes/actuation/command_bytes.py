@@ -1,4 +1,5 @@
 """A command message as the bytes of the wire, in which a tick replaces the numbers alone."""
+
 from __future__ import annotations
 
 from array import array
@@ -29,11 +30,12 @@ class CommandBytes:
         begin = data.find(marks.tobytes())
         values[:] = kept
         if begin < 0:
-            raise RuntimeError(f'{type(message).__name__}: expected its numbers as one piece of '
-                               f'{len(data)} bytes, found none')
+            raise RuntimeError(
+                f'{type(message).__name__}: expected its numbers as one piece of '
+                f'{len(data)} bytes, found none'
+            )
         self._data = bytearray(data)
-        self._values = np.frombuffer(
-            self._data, dtype=np.float64, count=len(values), offset=begin)
+        self._values = np.frombuffer(self._data, dtype=np.float64, count=len(values), offset=begin)
         self.write(np.array(kept))
 
     def write(self, values: np.ndarray) -> None:

@@ -1,4 +1,5 @@
 """Whether the controllers of the command topics are active, as their manager says."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -22,8 +23,9 @@ class ControllerWatch:
         installed.
     """
 
-    def __init__(self, node: Node, manager: str, topics: Sequence[str],
-                 service_type: Any = None) -> None:
+    def __init__(
+        self, node: Node, manager: str, topics: Sequence[str], service_type: Any = None
+    ) -> None:
         self._node = node
         self._service = f'{manager}/list_controllers'
         self._controllers = [topic.split('/')[-2] for topic in topics]
@@ -31,14 +33,21 @@ class ControllerWatch:
         self._pending: Any = None
         self._asked_s = -_PERIOD_S
         service_type = service_type or _list_controllers()
-        self._client: Any = None if service_type is None else node.create_client(
-            service_type, self._service, callback_group=MutuallyExclusiveCallbackGroup())
+        self._client: Any = (
+            None
+            if service_type is None
+            else node.create_client(
+                service_type, self._service, callback_group=MutuallyExclusiveCallbackGroup()
+            )
+        )
 
     def problems(self) -> list[str]:
         """Return what is wrong as of the last answer; ask anew when it is time."""
         if self._client is None:
-            return ['actuation.controller_manager: expected the package controller_manager_msgs, '
-                    'got none']
+            return [
+                'actuation.controller_manager: expected the package controller_manager_msgs, '
+                'got none'
+            ]
         self._ask()
         if self._states is None:
             return [f'{self._service}: no answer']
@@ -67,8 +76,9 @@ class ControllerWatch:
         if future is not self._pending:
             return  # given up meanwhile
         self._pending = None
-        self._states = {controller.name: controller.state
-                        for controller in future.result().controller}
+        self._states = {
+            controller.name: controller.state for controller in future.result().controller
+        }
 
     def destroy(self) -> None:
         """Take the client back."""

@@ -1,4 +1,5 @@
 """~/mode: each change of who drives, told by the process that ticks."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -32,9 +33,15 @@ class ModePublisher:
     :param on_mode: takes each message too; must return at once.
     """
 
-    def __init__(self, node: Node, prefix: str, arming: Arming, clock: ClockBridge,
-                 faults: FaultLog,
-                 on_mode: Callable[[msg.Mode], None] = lambda message: None) -> None:
+    def __init__(
+        self,
+        node: Node,
+        prefix: str,
+        arming: Arming,
+        clock: ClockBridge,
+        faults: FaultLog,
+        on_mode: Callable[[msg.Mode], None] = lambda message: None,
+    ) -> None:
         self._node = node
         self._arming = arming
         self._clock = clock

@@ -1,4 +1,5 @@
 """~/tick_parameters: what a tick in a process of its own was told, for the engine's audit log."""
+
 from __future__ import annotations
 
 import json

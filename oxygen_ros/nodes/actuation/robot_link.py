@@ -1,4 +1,5 @@
 """What the tick learns of the robot besides its joints: limits it describes, its controllers."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -22,8 +23,15 @@ class RobotLink:
     :param limits: those of the parameters, which a robot_description can only tighten.
     """
 
-    def __init__(self, node: Node, joints: Sequence[str], tick: ControlTick, limits: JointLimits,
-                 targets: TargetPublisher, faults: FaultLog) -> None:
+    def __init__(
+        self,
+        node: Node,
+        joints: Sequence[str],
+        tick: ControlTick,
+        limits: JointLimits,
+        targets: TargetPublisher,
+        faults: FaultLog,
+    ) -> None:
         self._node = node
         self._joints = joints
         self._tick = tick
@@ -33,10 +41,13 @@ class RobotLink:
         self._subscription = None
         if tick.config.awaits_limits:
             self._subscription = make_subscription(
-                node, String, 'robot_description',
+                node,
+                String,
+                'robot_description',
                 faults.guard('robot_description', self._on_description),
                 QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL),
-                MutuallyExclusiveCallbackGroup())
+                MutuallyExclusiveCallbackGroup(),
+            )
         manager = str(node.get_parameter('actuation.controller_manager').value)
         topics = [output.publisher.topic_name for output in targets.outputs]
         self._watch = ControllerWatch(node, manager, topics) if manager else None

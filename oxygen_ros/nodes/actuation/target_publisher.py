@@ -1,4 +1,5 @@
 """The tick's outlet: the target to the actuators first, then ~/target, then the statistics."""
+
 from __future__ import annotations
 
 from array import array
@@ -46,7 +47,8 @@ class TrajectoryOutput:
         field = 'velocities' if config.mode is ActuationMode.VELOCITY else 'positions'
         setattr(point, field, [0.0] * len(group.joints))
         self._command = CommandBytes(
-            JointTrajectory(joint_names=list(group.joints), points=[point]), getattr(point, field))
+            JointTrajectory(joint_names=list(group.joints), points=[point]), getattr(point, field)
+        )
         self._indices = np.array(group.indices)
         # Controllers subscribe with the system's default profile, which is reliable.
         self.publisher = make_publisher(node, JointTrajectory, topic, QoSProfile(depth=1))
@@ -74,8 +76,7 @@ class CommandsOutput:
 
 
 Output: TypeAlias = TrajectoryOutput | CommandsOutput
-_OUTPUTS: dict[str, type[Output]] = {
-    'trajectory': TrajectoryOutput, 'commands': CommandsOutput}
+_OUTPUTS: dict[str, type[Output]] = {'trajectory': TrajectoryOutput, 'commands': CommandsOutput}
 
 
 class TargetPublisher:
@@ -87,23 +88,36 @@ class TargetPublisher:
     :param prefix: of the topics' names: `~`, or the node in whose name they are published.
     """
 
-    def __init__(self, node: Node, joints: Sequence[str], groups: Sequence[ActuatorGroup],
-                 config: TickConfig, clock: ClockBridge, faults: FaultLog,
-                 prefix: str = '~') -> None:
+    def __init__(
+        self,
+        node: Node,
+        joints: Sequence[str],
+        groups: Sequence[ActuatorGroup],
+        config: TickConfig,
+        clock: ClockBridge,
+        faults: FaultLog,
+        prefix: str = '~',
+    ) -> None:
         self.statistics = TickStatistics(config.max_observation_age_ns)
         self.newest: Decision | None = None
         self._node = node
         self._clock = clock
         self._faults = faults
         # None in a dry run: what has no topic cannot reach an actuator.
-        self.outputs: list[Output] = [] if config.dry_run else [
-            _OUTPUTS[group.interface](node, _under(prefix, group.topic), group, config)
-            for group in groups]
+        self.outputs: list[Output] = (
+            []
+            if config.dry_run
+            else [
+                _OUTPUTS[group.interface](node, _under(prefix, group.topic), group, config)
+                for group in groups
+            ]
+        )
         self._target = msg.Target(joint_names=list(joints), positions=[0.0] * len(joints))
         self._positions = _in_place(self._target.positions)
         # Two seconds: a recorder can be deaf for one while other programs join.
         self._publisher = make_publisher(
-            node, msg.Target, f'{prefix}/target', QoSProfile(depth=100))
+            node, msg.Target, f'{prefix}/target', QoSProfile(depth=100)
+        )
 
     def publish(self, decision: Decision, lateness_ns: int) -> None:
         """Send a target if armed, show it, and count it.
@@ -136,8 +150,13 @@ class TargetPublisher:
         message.observation_ids = target.observation_ids
         message.weights = target.weights
         self._publisher.publish(message)
-        self.statistics.record(target.tick, lateness_ns, hold_reason=target.hold_reason,
-                               armed=decision.armed, observation_age_ns=age_ns)
+        self.statistics.record(
+            target.tick,
+            lateness_ns,
+            hold_reason=target.hold_reason,
+            armed=decision.armed,
+            observation_age_ns=age_ns,
+        )
 
     def destroy(self) -> None:
         """Take the topics back."""

@@ -1,4 +1,5 @@
 """The client that measures what watching costs: blocks of time with and without it, in turn."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -29,9 +30,13 @@ class Block:
     num_statuses: int  # on /diagnostics
 
 
-def run_blocks(plan: LoadPlan, check: Callable[[], None], num_pairs: int,
-               watch: Callable[[bool], None], done: Callable[[Block], None],
-               ) -> tuple[LoadRecording, list[Block]]:
+def run_blocks(
+    plan: LoadPlan,
+    check: Callable[[], None],
+    num_pairs: int,
+    watch: Callable[[bool], None],
+    done: Callable[[Block], None],
+) -> tuple[LoadRecording, list[Block]]:
     """Run the client to its end; return all that was recorded, and by block.
 
     :param plan: its duration is that of one block.
@@ -39,8 +44,9 @@ def run_blocks(plan: LoadPlan, check: Callable[[], None], num_pairs: int,
     :param watch: begins and ends what watches beside the node.
     :param done: told each block as it ends.
     """
-    return run_driver(lambda: BlockClient(plan, check),
-                      lambda client: client.run_blocks(num_pairs, watch, done))
+    return run_driver(
+        lambda: BlockClient(plan, check), lambda client: client.run_blocks(num_pairs, watch, done)
+    )
 
 
 class BlockClient(LoadClient):
@@ -53,8 +59,9 @@ class BlockClient(LoadClient):
         self.create_subscription(LatencyReport, 'oxygen/latency', self._on_report, 10)
         self.create_subscription(DiagnosticArray, '/diagnostics', self._on_status, 10)
 
-    def run_blocks(self, num_pairs: int, watch: Callable[[bool], None],
-                   done: Callable[[Block], None]) -> tuple[LoadRecording, list[Block]]:
+    def run_blocks(
+        self, num_pairs: int, watch: Callable[[bool], None], done: Callable[[Block], None]
+    ) -> tuple[LoadRecording, list[Block]]:
         """Bring the node up, load it through all blocks, take it down."""
         self.begin()
         self.load_for(_SETTLE_S)
@@ -74,10 +81,17 @@ class BlockClient(LoadClient):
         return self._recording, blocks
 
     def _set_rates(self, is_watched: bool) -> None:
-        request = SetParameters.Request(parameters=[
-            Parameter(name=name, value=ParameterValue(
-                type=ParameterType.PARAMETER_DOUBLE, double_value=is_watched * rate_hz))
-            for name, rate_hz in _RATES_HZ.items()])
+        request = SetParameters.Request(
+            parameters=[
+                Parameter(
+                    name=name,
+                    value=ParameterValue(
+                        type=ParameterType.PARAMETER_DOUBLE, double_value=is_watched * rate_hz
+                    ),
+                )
+                for name, rate_hz in _RATES_HZ.items()
+            ]
+        )
         for result in self.call(self._set_parameters, request, 'set_parameters').results:
             if not result.successful:
                 raise OxygenError(f'set_parameters: expected to be followed, got: {result.reason}')

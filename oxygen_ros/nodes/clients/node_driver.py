@@ -49,7 +49,8 @@ class NodeDriver(Node):
         self._get_state: Any = self.create_client(GetState, 'oxygen/get_state')
         self._enable: Any = self.create_client(SetBool, 'oxygen/enable')
         self._get_memory_report: Any = self.create_client(
-            GetMemoryReport, 'oxygen/get_memory_report')
+            GetMemoryReport, 'oxygen/get_memory_report'
+        )
         self._dialogue: Any = ActionClient(self, Dialogue, 'oxygen/dialogue')
 
     def bring_up(self, cameras: tuple[str, ...]) -> None:
@@ -91,12 +92,18 @@ class NodeDriver(Node):
     def _wait_for_streams(self, cameras: tuple[str, ...]) -> None:
         """Wait for an image of every camera, and for joint states where they are published."""
         seen: set[str] = set()
-        topics = [(kind, f'{camera}/{topic}', camera) for camera in cameras for kind, topic in (
-            (Image, 'image_raw'), (CompressedImage, 'image_raw/compressed'))]
+        topics = [
+            (kind, f'{camera}/{topic}', camera)
+            for camera in cameras
+            for kind, topic in ((Image, 'image_raw'), (CompressedImage, 'image_raw/compressed'))
+        ]
         topics.append((JointState, 'joint_states', 'joint_states'))
         subscriptions = [
-            self.create_subscription(kind, topic, lambda _, name=name: seen.add(name),
-                                     qos_profile_sensor_data) for kind, topic, name in topics]
+            self.create_subscription(
+                kind, topic, lambda _, name=name: seen.add(name), qos_profile_sensor_data
+            )
+            for kind, topic, name in topics
+        ]
         self.wait(lambda: seen.issuperset(cameras), 'images of ' + ', '.join(cameras))
         if self.count_publishers('joint_states'):
             self.wait(lambda: 'joint_states' in seen, 'joint states')
@@ -111,13 +118,21 @@ class NodeDriver(Node):
         request = ChangeState.Request(transition=Transition(id=transition))
         self.wait(self._change_state.service_is_ready, f'service {name}')
         answer = self._change_state.call_async(request)
-        state = RepeatedRequest(self._get_state, GetState.Request(), _ASK_PERIOD_S,
-                                time.monotonic() + _ASK_PERIOD_S)
+        state = RepeatedRequest(
+            self._get_state, GetState.Request(), _ASK_PERIOD_S, time.monotonic() + _ASK_PERIOD_S
+        )
         # The middleware can lose an answer right after discovery, and a long transition may not
         # be asked for twice: the state counts as well.
-        self.wait(lambda: answer.done() or (
-            (reply := state.newest()) is not None
-            and reply.current_state.id == _GOALS[transition]), f'an answer to {name}')
+        self.wait(
+            lambda: (
+                answer.done()
+                or (
+                    (reply := state.newest()) is not None
+                    and reply.current_state.id == _GOALS[transition]
+                )
+            ),
+            f'an answer to {name}',
+        )
         if answer.done() and not answer.result().success:
             raise OxygenError(f'node: expected to {name}, it refused (its log says why)')
 

@@ -1,4 +1,5 @@
 """The benchmark's client as one that also keeps what the node published, as a bag."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -19,9 +20,12 @@ from .node_driver import run_driver
 
 # Beside those that its base hears.
 _TOPICS: tuple[tuple[str, Any], ...] = (
-    ('/oxygen/action_chunk', ActionChunk), ('/oxygen/latency', LatencyReport),
-    ('/oxygen/timeline', Int64MultiArray), ('/oxygen/utterance', String),
-    ('/diagnostics', DiagnosticArray))
+    ('/oxygen/action_chunk', ActionChunk),
+    ('/oxygen/latency', LatencyReport),
+    ('/oxygen/timeline', Int64MultiArray),
+    ('/oxygen/utterance', String),
+    ('/diagnostics', DiagnosticArray),
+)
 
 
 def record_load(bag: Path, plan: LoadPlan, check: Callable[[], None]) -> LoadRecording:
@@ -30,15 +34,17 @@ def record_load(bag: Path, plan: LoadPlan, check: Callable[[], None]) -> LoadRec
     :param bag: a folder that does not exist yet.
     """
     with OutputRecorder(bag) as recorder:
-        return run_driver(lambda: RecordingClient(plan, check, recorder),
-                          lambda client: client.run())
+        return run_driver(
+            lambda: RecordingClient(plan, check, recorder), lambda client: client.run()
+        )
 
 
 class RecordingClient(LoadClient):
     """One thread, as its base."""
 
-    def __init__(self, plan: LoadPlan, check: Callable[[], None],
-                 recorder: OutputRecorder) -> None:
+    def __init__(
+        self, plan: LoadPlan, check: Callable[[], None], recorder: OutputRecorder
+    ) -> None:
         super().__init__(plan, check)
         self._recorder = recorder
         for topic, kind in _TOPICS:
@@ -49,8 +55,12 @@ class RecordingClient(LoadClient):
             return
         package, folder, *_ = type(message).__module__.split('.')
         msgtype = f'{package}/{folder}/{type(message).__name__}'
-        self._recorder.write_bytes(self.get_clock().now().nanoseconds, topic, msgtype,
-                                   exact_bytes(serialize_message(message), msgtype))
+        self._recorder.write_bytes(
+            self.get_clock().now().nanoseconds,
+            topic,
+            msgtype,
+            exact_bytes(serialize_message(message), msgtype),
+        )
 
     def _on_target(self, target: Target) -> None:
         super()._on_target(target)

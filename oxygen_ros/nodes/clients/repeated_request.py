@@ -1,4 +1,5 @@
 """A request whose answer may get lost."""
+
 from __future__ import annotations
 
 import time

@@ -1,4 +1,5 @@
 """What /diagnostics shows of actuation, in the process that ticks and in one that does not."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -18,8 +19,13 @@ from ..parameters.tick_settings import ActuationLimits
 from .diagnostics import ERROR, Figures, Finding, Task, WARN
 
 
-def actuation_task(node: Node, loop: TickLoop, targets: TargetPublisher, link: RobotLink,
-                   limits: Callable[[], ActuationLimits]) -> Task:
+def actuation_task(
+    node: Node,
+    loop: TickLoop,
+    targets: TargetPublisher,
+    link: RobotLink,
+    limits: Callable[[], ActuationLimits],
+) -> Task:
     """Look at the tick of the last second."""
     window = max(1, round(1e9 / loop.tick.config.period_ns))
 
@@ -34,8 +40,12 @@ def actuation_task(node: Node, loop: TickLoop, targets: TargetPublisher, link: R
         if thread is not None and view.sending and newest is not None:
             ratio = figures.held / max(figures.ticks, 1)
             if ratio > limits().max_held_ratio:
-                findings.append((ERROR if ratio > 0.5 else WARN, 'holds: '
-                                 + hold_reasons.DESCRIPTIONS.get(reason, reason or 'on and off')))
+                findings.append(
+                    (
+                        ERROR if ratio > 0.5 else WARN,
+                        'holds: ' + hold_reasons.DESCRIPTIONS.get(reason, reason or 'on and off'),
+                    )
+                )
         if thread is not None and figures.lateness_p99_ms > limits().max_jitter_p99_ms:
             findings.append((WARN, f'ticks are {figures.lateness_p99_ms:.1f} ms late (p99)'))
         if thread is not None and figures.overruns:
@@ -54,18 +64,23 @@ def actuation_task(node: Node, loop: TickLoop, targets: TargetPublisher, link: R
             findings.append((WARN, f'real-time settings refused: {refused}'))
         return findings, [
             ('state', view.state.value if thread is not None else 'inactive'),
-            ('dry run', not targets.outputs), ('ticks', ticks), ('held', held),
-            ('overruns', overruns), ('hold reason', reason),
+            ('dry run', not targets.outputs),
+            ('ticks', ticks),
+            ('held', held),
+            ('overruns', overruns),
+            ('hold reason', reason),
             ('jitter sd (ms)', figures.lateness_sd_ms),
             ('jitter p99 (ms)', figures.lateness_p99_ms),
             ('jitter max (ms)', figures.lateness_max_ms),
-            ('observation age p99 (ms)', figures.observation_age_p99_ms)]
+            ('observation age p99 (ms)', figures.observation_age_p99_ms),
+        ]
 
     return task
 
 
 def elsewhere_task(node: Node) -> Task:
     """Look at whether a tick in another process gives targets out."""
+
     def task() -> tuple[list[Finding], Figures]:
         findings: list[Finding] = []
         if not node.count_publishers('~/target'):
@@ -75,9 +90,11 @@ def elsewhere_task(node: Node) -> Task:
     return task
 
 
-def chunks_task(node: Node, subscription: Subscription[Any], chunks: ChunkInput,
-                buffer: ChunkBuffer) -> Task:
+def chunks_task(
+    node: Node, subscription: Subscription[Any], chunks: ChunkInput, buffer: ChunkBuffer
+) -> Task:
     """Look at what comes from an engine in another process."""
+
     def task() -> tuple[list[Finding], Figures]:
         counts = chunks.counts
         num_engines = num_publishers(node, [subscription])
@@ -90,8 +107,11 @@ def chunks_task(node: Node, subscription: Subscription[Any], chunks: ChunkInput,
         if counts.refused:
             findings.append((WARN, f'{counts.refused} refused, last: {counts.newest_problem}'))
         return findings, [
-            ('received', counts.received), ('refused', counts.refused),
-            ('engine restarts', counts.restarts), ('outlived', counts.outlived),
-            *asdict(buffer.counts).items()]
+            ('received', counts.received),
+            ('refused', counts.refused),
+            ('engine restarts', counts.restarts),
+            ('outlived', counts.outlived),
+            *asdict(buffer.counts).items(),
+        ]
 
     return task

@@ -1,4 +1,5 @@
 """What /diagnostics shows of each camera, joints, engine, memory, dialogue, model."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -38,8 +39,7 @@ class RateMeter:
         return max(rate, 0.0)
 
 
-def camera_task(node: Node, runtime: Runtime, inputs: Inputs, camera: str,
-                limits: Limits) -> Task:
+def camera_task(node: Node, runtime: Runtime, inputs: Inputs, camera: str, limits: Limits) -> Task:
     """Look at one camera."""
     source = inputs.ingest.inputs[camera]
     subscriptions = inputs.camera_subscriptions[camera]
@@ -56,17 +56,28 @@ def camera_task(node: Node, runtime: Runtime, inputs: Inputs, camera: str,
             findings.insert(0, (ERROR, f'nobody publishes {topics}'))
         elif counts.received and rate_hz < limits().min_camera_rate_hz:
             findings.append((WARN if rate_hz else ERROR, f'{rate_hz:.1f} images per second'))
-        findings += [(ERROR, problem) for subscription in subscriptions
-                     for problem in publisher_problems(node, subscription)]
+        findings += [
+            (ERROR, problem)
+            for subscription in subscriptions
+            for problem in publisher_problems(node, subscription)
+        ]
         age_s, size = images.age_s(now_ns), source.stream.size or (0, 0)
         return findings, [
-            ('rate (Hz)', rate_hz), ('age (s)', 'none' if age_s is None else age_s),
-            ('size (px)', f'{size[0]}x{size[1]}'), ('decode time (ms)', source.decode_ns * 1e-6),
-            ('received', counts.received), ('decoded', counts.decoded),
-            ('refused', counts.refused), ('superseded', source.slot.num_superseded),
-            ('missed', source.missed), ('frozen', counts.frozen), ('size changes', counts.resized),
-            ('repeated stamps', counts.repeated), ('backward stamps', counts.backward),
-            ('replaced stamps', counts.replaced_stamps)]
+            ('rate (Hz)', rate_hz),
+            ('age (s)', 'none' if age_s is None else age_s),
+            ('size (px)', f'{size[0]}x{size[1]}'),
+            ('decode time (ms)', source.decode_ns * 1e-6),
+            ('received', counts.received),
+            ('decoded', counts.decoded),
+            ('refused', counts.refused),
+            ('superseded', source.slot.num_superseded),
+            ('missed', source.missed),
+            ('frozen', counts.frozen),
+            ('size changes', counts.resized),
+            ('repeated stamps', counts.repeated),
+            ('backward stamps', counts.backward),
+            ('replaced stamps', counts.replaced_stamps),
+        ]
 
     return task
 
@@ -87,15 +98,20 @@ def joints_task(node: Node, runtime: Runtime, inputs: Inputs) -> Task:
         findings += [(ERROR, problem) for problem in publisher_problems(node, subscription)]
         age_s = states.age_s(now_ns)
         return findings, [
-            ('rate (Hz)', rate_hz), ('age (s)', 'none' if age_s is None else age_s),
-            ('received', counts.received), ('refused', counts.refused),
-            ('backward stamps', counts.backward), ('replaced stamps', counts.replaced_stamps)]
+            ('rate (Hz)', rate_hz),
+            ('age (s)', 'none' if age_s is None else age_s),
+            ('received', counts.received),
+            ('refused', counts.refused),
+            ('backward stamps', counts.backward),
+            ('replaced stamps', counts.replaced_stamps),
+        ]
 
     return task
 
 
-def engine_task(node: Node, runtime: Runtime, inputs: Inputs, limits: Limits,
-                faults: FaultLog) -> Task:
+def engine_task(
+    node: Node, runtime: Runtime, inputs: Inputs, limits: Limits, faults: FaultLog
+) -> Task:
     """Look at the engine's thread, at what it has done, and at who instructs it."""
     skew = Recent(lambda: runtime.sensors.skew_refused)
     engine_faults = Recent(lambda: runtime.engine_thread.num_faults)
@@ -118,57 +134,88 @@ def engine_task(node: Node, runtime: Runtime, inputs: Inputs, limits: Limits,
             newest = runtime.faults[-1].strip().splitlines()[-1] if runtime.faults else ''
             findings.append((WARN, f'{thread.num_faults} faults, last: {newest}'))
         if skew.read(now_ns):
-            findings.append((WARN, f'{runtime.sensors.skew_refused} sets of images refused, last: '
-                                   f'{runtime.sensors.newest_skew} (sensors.max_skew_s)'))
-        findings += [(WARN, problem) for problem
-                     in publisher_problems(node, inputs.instruction_subscription)]
+            findings.append(
+                (
+                    WARN,
+                    f'{runtime.sensors.skew_refused} sets of images refused, last: '
+                    f'{runtime.sensors.newest_skew} (sensors.max_skew_s)',
+                )
+            )
+        findings += [
+            (WARN, problem)
+            for problem in publisher_problems(node, inputs.instruction_subscription)
+        ]
         if callback_faults.read(now_ns):
-            findings.append((WARN, f'{faults.counts.total()} callbacks failed, '
-                                   f'last: {faults.newest}'))
+            findings.append(
+                (WARN, f'{faults.counts.total()} callbacks failed, last: {faults.newest}')
+            )
         return findings, [
-            ('observations', counters.observations_started), ('prefills', counters.prefills),
-            ('images encoded', counters.images_encoded), ('action passes', counters.action_passes),
-            ('decode steps', counters.decode_steps), ('text tokens', counters.text_tokens),
-            ('preemptions', counters.preemptions), ('engine faults', thread.num_faults),
+            ('observations', counters.observations_started),
+            ('prefills', counters.prefills),
+            ('images encoded', counters.images_encoded),
+            ('action passes', counters.action_passes),
+            ('decode steps', counters.decode_steps),
+            ('text tokens', counters.text_tokens),
+            ('preemptions', counters.preemptions),
+            ('engine faults', thread.num_faults),
             ('callback faults', faults.counts.total()),
-            ('skew refusals', runtime.sensors.skew_refused)]
+            ('skew refusals', runtime.sensors.skew_refused),
+        ]
 
     return task
 
 
 def memory_task(runtime: Runtime, scene: SceneGraphServer, memory: RunMemory) -> Task:
     """Look at the KV cache, at the scene graph, and at what is written to disk."""
+
     def task() -> tuple[list[Finding], Figures]:
         report = runtime.memory_report()
         counts = scene.counts
         findings, written = writer_findings(memory.status)
         if counts.failed > counts.merged:
-            findings.append((WARN, f'scene graph: {counts.failed} updates failed, '
-                                   f'last: {counts.newest_problem}'))
+            findings.append(
+                (
+                    WARN,
+                    f'scene graph: {counts.failed} updates failed, last: {counts.newest_problem}',
+                )
+            )
         if scene.positions is not None:
-            findings += [(WARN, f'positions by {camera}: {problem}')
-                         for camera, problem in scene.positions.problems.items()]
+            findings += [
+                (WARN, f'positions by {camera}: {problem}')
+                for camera, problem in scene.positions.problems.items()
+            ]
         return findings, [
-            ('KV blocks free', report.blocks_free), ('KV blocks', report.blocks_total),
+            ('KV blocks free', report.blocks_free),
+            ('KV blocks', report.blocks_total),
             ('KV referenced (bytes)', report.bytes_referenced),
             ('KV isolated (bytes)', report.bytes_isolated),
-            ('live prefixes', len(report.prefix_readers)), ('objects', scene.num_objects),
-            ('scene updates', counts.merged), ('scene updates failed', counts.failed),
-            ('scene updates skipped', counts.skipped), *written]
+            ('live prefixes', len(report.prefix_readers)),
+            ('objects', scene.num_objects),
+            ('scene updates', counts.merged),
+            ('scene updates failed', counts.failed),
+            ('scene updates skipped', counts.skipped),
+            *written,
+        ]
 
     return task
 
 
 def dialogue_task(dialogue: DialogueServer, requests: EngineRequests) -> Task:
     """Look at the goals."""
+
     def task() -> tuple[list[Finding], Figures]:
         counts = dialogue.counts
         return [], [
-            ('running', dialogue.num_running), ('waiting', dialogue.num_waiting),
-            ('live requests', requests.count(TaskType.DIALOGUE)), ('accepted', counts.accepted),
-            ('succeeded', counts.succeeded), ('cancelled', counts.cancelled),
-            ('aborted', counts.aborted), ('refused', counts.refused),
-            ('time to first token (s)', counts.newest_ttft_s)]
+            ('running', dialogue.num_running),
+            ('waiting', dialogue.num_waiting),
+            ('live requests', requests.count(TaskType.DIALOGUE)),
+            ('accepted', counts.accepted),
+            ('succeeded', counts.succeeded),
+            ('cancelled', counts.cancelled),
+            ('aborted', counts.aborted),
+            ('refused', counts.refused),
+            ('time to first token (s)', counts.newest_ttft_s),
+        ]
 
     return task
 
@@ -179,15 +226,25 @@ def model_task(runtime: Runtime) -> Task:
 
     def task() -> tuple[list[Finding], Figures]:
         return [], [
-            ('name', model.spec.name), ('checksum', model.checksum), ('device', str(model.device)),
-            ('dtype', str(model.dtype)), ('execution', getattr(model, 'execution', 'eager')),
-            ('warm-up (s)', runtime.warm_up_s)]
+            ('name', model.spec.name),
+            ('checksum', model.checksum),
+            ('device', str(model.device)),
+            ('dtype', str(model.dtype)),
+            ('execution', getattr(model, 'execution', 'eager')),
+            ('warm-up (s)', runtime.warm_up_s),
+        ]
 
     return task
 
 
-def add_tasks(add: Callable[[str, Task], None], node: Node, runtime: Runtime, inputs: Inputs,
-              limits: Limits, faults: FaultLog) -> None:
+def add_tasks(
+    add: Callable[[str, Task], None],
+    node: Node,
+    runtime: Runtime,
+    inputs: Inputs,
+    limits: Limits,
+    faults: FaultLog,
+) -> None:
     """Add what is looked at of the way from the sensors through the engine."""
     for camera in runtime.sensors.config.cameras:
         add(f'camera {camera}', camera_task(node, runtime, inputs, camera, limits))

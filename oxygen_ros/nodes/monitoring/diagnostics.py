@@ -1,4 +1,5 @@
 """/diagnostics: one status for each part, once a second, under names that never change."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
@@ -42,9 +43,12 @@ class DiagnosticsPublisher:
     def publish(self) -> None:
         """Publish all statuses."""
         stamp = stamp_of(time.monotonic_ns() + self._clock.offset_ns())
-        self._publisher.publish(DiagnosticArray(
-            header=Header(stamp=stamp),
-            status=[self._status(name, task) for name, task in self._tasks.items()]))
+        self._publisher.publish(
+            DiagnosticArray(
+                header=Header(stamp=stamp),
+                status=[self._status(name, task) for name, task in self._tasks.items()],
+            )
+        )
 
     def destroy(self) -> None:
         """Take the topic back."""
@@ -58,8 +62,10 @@ class DiagnosticsPublisher:
         return DiagnosticStatus(
             level=max((level for level, _ in findings), default=OK),
             name=f'{self._node.get_fully_qualified_name().lstrip("/")}: {name}',
-            message=_message(findings), hardware_id=self._hardware_id,
-            values=[KeyValue(key=key, value=_text(value)) for key, value in figures])
+            message=_message(findings),
+            hardware_id=self._hardware_id,
+            values=[KeyValue(key=key, value=_text(value)) for key, value in figures],
+        )
 
 
 def _message(findings: Iterable[Finding]) -> str:

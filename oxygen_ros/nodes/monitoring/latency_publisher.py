@@ -1,4 +1,5 @@
 """~/latency: the figures of the last second, some ten times a second."""
+
 from __future__ import annotations
 
 from collections import deque
@@ -22,8 +23,16 @@ from ..requests.dialogue_server import DialogueServer
 from .timeline_publisher import TimelinePublisher
 
 _TICK_FIELDS = (
-    'ticks', 'on_time_ratio', 'held', 'overruns', 'jitter_sd_ms', 'jitter_p99_ms',
-    'jitter_max_ms', 'observation_age_p50_ms', 'observation_age_p99_ms')
+    'ticks',
+    'on_time_ratio',
+    'held',
+    'overruns',
+    'jitter_sd_ms',
+    'jitter_p99_ms',
+    'jitter_max_ms',
+    'observation_age_p50_ms',
+    'observation_age_p99_ms',
+)
 _WINDOW_NS = 1_000_000_000
 _NUM_EVENTS = 4096  # of the timeline; more than happen in a window
 
@@ -34,8 +43,14 @@ class LatencyPublisher:
     :param targets: of the tick; None: it runs in another process, and its fields are NaN.
     """
 
-    def __init__(self, node: Node, runtime: Runtime, targets: TargetPublisher | None,
-                 dialogue: DialogueServer, clock: ClockBridge) -> None:
+    def __init__(
+        self,
+        node: Node,
+        runtime: Runtime,
+        targets: TargetPublisher | None,
+        dialogue: DialogueServer,
+        clock: ClockBridge,
+    ) -> None:
         self._node = node
         self._runtime = runtime
         self._statistics = None if targets is None else targets.statistics
@@ -54,8 +69,7 @@ class LatencyPublisher:
     def publish(self) -> None:
         """Publish one report, and what the engine ran since the last one."""
         now_ns = time.monotonic_ns()
-        report = msg.LatencyReport(
-            header=Header(stamp=stamp_of(now_ns + self._clock.offset_ns())))
+        report = msg.LatencyReport(header=Header(stamp=stamp_of(now_ns + self._clock.offset_ns())))
         self._fill_ticks(report)
         self._fill_rates(report, now_ns)
         self._fill_costs(report, now_ns)
@@ -85,8 +99,12 @@ class LatencyPublisher:
 
     def _fill_rates(self, report: msg.LatencyReport, now_ns: int) -> None:
         counters = self._runtime.engine.counters
-        counts = (now_ns, counters.action_passes, counters.text_tokens,
-                  counters.observations_started)
+        counts = (
+            now_ns,
+            counters.action_passes,
+            counters.text_tokens,
+            counters.observations_started,
+        )
         self._history.append(counts)
         # The oldest that is kept is the newest of those that are a window old.
         while len(self._history) > 2 and self._history[1][0] <= now_ns - _WINDOW_NS:
@@ -104,8 +122,10 @@ class LatencyPublisher:
 
     def _fill_costs(self, report: msg.LatencyReport, now_ns: int) -> None:
         layers = self._runtime.model.spec.num_layers
-        costs = {kind: self._median_ms(kind) for kind in
-                 (UnitKind.VISION, UnitKind.PREFILL, UnitKind.DECODE, UnitKind.HEAD)}
+        costs = {
+            kind: self._median_ms(kind)
+            for kind in (UnitKind.VISION, UnitKind.PREFILL, UnitKind.DECODE, UnitKind.HEAD)
+        }
         report.vision_ms = costs[UnitKind.VISION]
         report.prefill_ms = costs[UnitKind.PREFILL] * layers
         report.decode_step_ms = costs[UnitKind.DECODE] * layers + costs[UnitKind.HEAD]
@@ -136,8 +156,11 @@ class LatencyPublisher:
         report.kv_bytes_shared = float(memory.bytes_referenced)
         report.kv_bytes_isolated = float(memory.bytes_isolated)
         sensors = self._runtime.sensors
-        ages_ms = [(now_ns - frame.steady_ns) * 1e-6 for camera in sensors.config.cameras
-                   if (frame := sensors.frame(camera)) is not None]
+        ages_ms = [
+            (now_ns - frame.steady_ns) * 1e-6
+            for camera in sensors.config.cameras
+            if (frame := sensors.frame(camera)) is not None
+        ]
         report.camera_age_max_ms = max(ages_ms, default=math.nan)
 
 

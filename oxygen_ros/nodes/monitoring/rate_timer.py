@@ -1,4 +1,5 @@
 """A timer whose rate may be changed while it runs, and be 0."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -16,12 +17,19 @@ class RateTimer:
     :param rate_hz: calls per second; 0: none.
     """
 
-    def __init__(self, node: Node, rate_hz: float, callback: Callable[[], None], clock: Clock,
-                 group: CallbackGroup) -> None:
+    def __init__(
+        self,
+        node: Node,
+        rate_hz: float,
+        callback: Callable[[], None],
+        clock: Clock,
+        group: CallbackGroup,
+    ) -> None:
         self._node = node
         self._rate_hz = rate_hz
-        self._timer = node.create_timer(_IDLE_PERIOD_S, callback, clock=clock,
-                                        callback_group=group, autostart=False)
+        self._timer = node.create_timer(
+            _IDLE_PERIOD_S, callback, clock=clock, callback_group=group, autostart=False
+        )
         self._apply()
 
     def set_rate(self, rate_hz: float) -> None:

@@ -1,4 +1,5 @@
 """What /diagnostics shows of the store and the audit log."""
+
 from __future__ import annotations
 
 from ...runtime.memory_sinks import SinkStatus
@@ -14,10 +15,12 @@ def writer_findings(status: WriterStatus | None) -> tuple[list[Finding], Figures
         for name, sink in (('store', status.store), ('audit log', status.audit)):
             if sink is not None:
                 findings += [(WARN, f'{name}: {problem}') for problem in _problems(sink)]
-                figures += [(f'{name} written', sink.num_written),
-                            (f'{name} waiting', sink.num_waiting),
-                            (f'{name} dropped', sum(sink.num_dropped.values())),
-                            (f'{name} rejected', sink.num_rejected)]
+                figures += [
+                    (f'{name} written', sink.num_written),
+                    (f'{name} waiting', sink.num_waiting),
+                    (f'{name} dropped', sum(sink.num_dropped.values())),
+                    (f'{name} rejected', sink.num_rejected),
+                ]
         # Kept by whoever records diagnostics, it proves the log up to it.
         if status.audit_head is not None:
             head = status.audit_head

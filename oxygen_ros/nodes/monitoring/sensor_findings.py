@@ -1,4 +1,5 @@
 """What is wrong with cameras and joint states, in words; knows no node."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -60,8 +61,13 @@ class CameraFindings:
             findings.append((self._lost, 'no image so far'))
         frozen_s, age_s = stream.frozen_s, self.age_s(now_ns)
         if is_active and frozen_s is not None:
-            findings.append((self._lost, f'frozen: the same pixels for {frozen_s:.1f} s, however '
-                                         'fresh the stamps (sensors.frozen_after_s)'))
+            findings.append(
+                (
+                    self._lost,
+                    f'frozen: the same pixels for {frozen_s:.1f} s, however '
+                    'fresh the stamps (sensors.frozen_after_s)',
+                )
+            )
         elif is_active and age_s is not None and age_s > self._max_age_s:
             findings.append((self._lost, f'newest image is {age_s:.1f} s old'))
         if self._refused.read(now_ns):

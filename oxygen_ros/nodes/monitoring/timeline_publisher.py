@@ -1,4 +1,5 @@
 """~/timeline: what the engine ran when, for recordings; costs nothing while nobody listens."""
+
 from __future__ import annotations
 
 from array import array
@@ -37,11 +38,15 @@ class TimelinePublisher:
             return
         rows = self._timeline.newest(num_new)
         rows[:, 1:3] += self._clock.offset_ns()
-        dimensions = [MultiArrayDimension(label='event', size=len(rows), stride=rows.size),
-                      MultiArrayDimension(label=_COLUMNS, size=_NUM_COLUMNS,
-                                          stride=_NUM_COLUMNS)]
-        self._publisher.publish(Int64MultiArray(
-            layout=MultiArrayLayout(dim=dimensions), data=array('q', rows.tobytes())))
+        dimensions = [
+            MultiArrayDimension(label='event', size=len(rows), stride=rows.size),
+            MultiArrayDimension(label=_COLUMNS, size=_NUM_COLUMNS, stride=_NUM_COLUMNS),
+        ]
+        self._publisher.publish(
+            Int64MultiArray(
+                layout=MultiArrayLayout(dim=dimensions), data=array('q', rows.tobytes())
+            )
+        )
 
     def destroy(self) -> None:
         """Take the topic back."""

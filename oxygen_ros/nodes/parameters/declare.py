@@ -1,4 +1,5 @@
 """Declaring the table of parameters on a node, and reading it back as plain values."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
@@ -34,20 +35,29 @@ def declare_all(node: Node, specs: Iterable[ParameterSpec] = PARAMETERS) -> None
     :raises ParameterError: a value is of a wrong type or out of range, or its name is unknown.
     """
     given = dict(getattr(node, '_parameter_overrides', {}))  # rclpy has no public reading of these
-    unknown = [name for name in given if name not in SPECS and name not in _FOREIGN
-               and not name.startswith(_FOREIGN_PREFIXES)]
+    unknown = [
+        name
+        for name in given
+        if name not in SPECS and name not in _FOREIGN and not name.startswith(_FOREIGN_PREFIXES)
+    ]
     if unknown:
-        raise ParameterError(f'{unknown[0]}: expected the name of a parameter, got an unknown one '
-                             '(config/oxygen.yaml lists them all)')
+        raise ParameterError(
+            f'{unknown[0]}: expected the name of a parameter, got an unknown one '
+            '(config/oxygen.yaml lists them all)'
+        )
     for spec in specs:
         if spec.name in given:
             _check(spec, given[spec.name])
         try:
             node.declare_parameter(spec.name, spec.default, spec.descriptor())
-        except (InvalidParameterException, InvalidParameterTypeException,
-                InvalidParameterValueException) as error:
+        except (
+            InvalidParameterException,
+            InvalidParameterTypeException,
+            InvalidParameterValueException,
+        ) as error:
             raise ParameterError(
-                f'{spec.name}: expected a {spec.type_name}, got: {error}') from error
+                f'{spec.name}: expected a {spec.type_name}, got: {error}'
+            ) from error
 
 
 def _check(spec: ParameterSpec, parameter: Parameter[Value]) -> None:
@@ -56,7 +66,8 @@ def _check(spec: ParameterSpec, parameter: Parameter[Value]) -> None:
     if not _has_items(value):
         raise ParameterError(
             f"{spec.name}: expected a {spec.type_name}, got an empty list (among names [''] "
-            'stands for none)')
+            'stands for none)'
+        )
     if not expected.check(value):
         is_whole = expected is Parameter.Type.DOUBLE and type(value) is int
         hint = f' (write {value}.0)' if is_whole else ''
@@ -73,8 +84,9 @@ def _has_items(value: object) -> bool:
 
 def read_all(node: Node) -> dict[str, Value]:
     """Return every declared parameter of the table by name; lists as Python lists."""
-    return {name: plain(node.get_parameter(name).value) for name in SPECS
-            if node.has_parameter(name)}
+    return {
+        name: plain(node.get_parameter(name).value) for name in SPECS if node.has_parameter(name)
+    }
 
 
 def plain(value: object) -> Value:
@@ -102,6 +114,7 @@ def refusal(changes: Iterable[Parameter[Value]], is_configured: bool) -> str:
 
 def merged(values: Mapping[str, Value], changes: Iterable[Parameter[Value]]) -> dict[str, Value]:
     """Return the values with changes applied."""
-    news = {parameter.name: plain(parameter.value) for parameter in changes
-            if parameter.name in SPECS}
+    news = {
+        parameter.name: plain(parameter.value) for parameter in changes if parameter.name in SPECS
+    }
     return {**values, **news}

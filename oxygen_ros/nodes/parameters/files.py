@@ -1,7 +1,8 @@
 """Writes config/oxygen.yaml and doc/parameters.md from the table of parameters.
 
-    python -m oxygen_ros.nodes.parameters.files
+python -m oxygen_ros.nodes.parameters.files
 """
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -30,9 +31,12 @@ def _notes(spec: ParameterSpec) -> str:
 
 def params_file(specs: Sequence[ParameterSpec] = PARAMETERS) -> str:
     """Return a parameter file with every parameter at its default."""
-    lines = ['# Every parameter of oxygen_node at its default, for any node name and namespace.',
-             f'# Written by {COMMAND}; copy it, and keep the lines that you change.',
-             '/**:', f'{_INDENT}ros__parameters:']
+    lines = [
+        '# Every parameter of oxygen_node at its default, for any node name and namespace.',
+        f'# Written by {COMMAND}; copy it, and keep the lines that you change.',
+        '/**:',
+        f'{_INDENT}ros__parameters:',
+    ]
     group = ''
     for spec in specs:
         *path, name = spec.name.split('.')
@@ -49,20 +53,28 @@ def params_file(specs: Sequence[ParameterSpec] = PARAMETERS) -> str:
 
 def document(specs: Sequence[ParameterSpec] = PARAMETERS) -> str:
     """Return the table for people."""
-    lines = ['# Parameters of oxygen_node', '',
-             f'Written by `{COMMAND}` from `oxygen_ros/nodes/parameters/`.', '',
-             'Those marked live may be changed at any time (`ros2 param set`); a change is '
-             'checked together with all other values and applied as a whole, or refused with the '
-             'reason. Those marked start are taken at the start of the process. The others may be '
-             'changed while the node is unconfigured.', '',
-             'In a list of names, an empty name stands for none, since ROS has no empty lists of '
-             'a known type.', '',
-             '| name | type | default | unit | range | live | meaning |',
-             '| --- | --- | --- | --- | --- | --- | --- |']
+    lines = [
+        '# Parameters of oxygen_node',
+        '',
+        f'Written by `{COMMAND}` from `oxygen_ros/nodes/parameters/`.',
+        '',
+        'Those marked live may be changed at any time (`ros2 param set`); a change is '
+        'checked together with all other values and applied as a whole, or refused with the '
+        'reason. Those marked start are taken at the start of the process. The others may be '
+        'changed while the node is unconfigured.',
+        '',
+        'In a list of names, an empty name stands for none, since ROS has no empty lists of '
+        'a known type.',
+        '',
+        '| name | type | default | unit | range | live | meaning |',
+        '| --- | --- | --- | --- | --- | --- | --- |',
+    ]
     for spec in specs:
         live = 'start' if spec.fixed else 'yes' if spec.live else ''
-        lines.append(f'| `{spec.name}` | {spec.type_name} | `{_yaml(spec.default)}` | {spec.unit} '
-                     f'| {spec.range_text} | {live} | {spec.description} |')
+        lines.append(
+            f'| `{spec.name}` | {spec.type_name} | `{_yaml(spec.default)}` | {spec.unit} '
+            f'| {spec.range_text} | {live} | {spec.description} |'
+        )
     return '\n'.join(lines) + '\n'
 
 

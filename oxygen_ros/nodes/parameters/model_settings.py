@@ -1,4 +1,5 @@
 """Which model the node runs, and what a model makes of the node's settings."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -21,9 +22,21 @@ def model_choice(reader: Mapping[str, Any], num_joints: int) -> tuple[str, dict[
 
     :raises ParameterError: names the parameter, what was expected and what came.
     """
-    options = {name: reader[f'model.{name}'] for name in (
-        'device', 'dtype', 'seed', 'image_px', 'action_dt_s', 'prefix_scope', 'num_kv_heads',
-        'num_denoising_steps', 'compile', 'cuda_graphs')}
+    options = {
+        name: reader[f'model.{name}']
+        for name in (
+            'device',
+            'dtype',
+            'seed',
+            'image_px',
+            'action_dt_s',
+            'prefix_scope',
+            'num_kv_heads',
+            'num_denoising_steps',
+            'compile',
+            'cuda_graphs',
+        )
+    }
     cameras = names(reader, 'cameras')
     options.update(num_cameras=len(cameras), num_joints=num_joints)
     name, folder = reader['model.name'], reader['model.checkpoint']
@@ -38,11 +51,14 @@ def model_choice(reader: Mapping[str, Any], num_joints: int) -> tuple[str, dict[
     else:
         for parameter, value in (('adapter', adapter), ('camera_map', ', '.join(camera_map))):
             if value:
-                raise ParameterError(f'model.{parameter}: expected together with '
-                                     f'model.checkpoint, got {value} alone')
+                raise ParameterError(
+                    f'model.{parameter}: expected together with '
+                    f'model.checkpoint, got {value} alone'
+                )
         if name not in model_names():
             raise ParameterError(
-                f'model.name: expected one of {", ".join(model_names())}, got {name}')
+                f'model.name: expected one of {", ".join(model_names())}, got {name}'
+            )
     try:
         ModelOptions(**options)
     except ValueError as error:
@@ -61,4 +77,5 @@ def fit_to_model(config: RuntimeConfig, spec: ModelSpec) -> tuple[RuntimeConfig,
     engine = replace(config.engine, action=replace(action, mode=ActionMode.CHUNKED))
     return replace(config, engine=engine), (
         f'action.mode: chunked and not {action.mode.value}, for {spec.name} reads the state in '
-        'its prompt: a pass at each new prefix')
+        'its prompt: a pass at each new prefix'
+    )

@@ -1,4 +1,5 @@
 """Where objects are looked for in space, from the parameters."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -34,11 +35,13 @@ def position_settings(reader: Mapping[str, Any], cameras: Sequence[str]) -> Posi
     poses: dict[str, NDArray[np.float64]] = {}
     if numbers != [0.0]:
         if len(numbers) != _POSE * len(cameras):
-            raise ValueError(f'memory.camera_poses: expected {_POSE} numbers for each of the '
-                             f'{len(cameras)} cameras, or 0 alone, got {len(numbers)}')
+            raise ValueError(
+                f'memory.camera_poses: expected {_POSE} numbers for each of the '
+                f'{len(cameras)} cameras, or 0 alone, got {len(numbers)}'
+            )
         for index, camera in enumerate(cameras):
             try:
-                poses[camera] = pose_matrix(*numbers[_POSE * index:_POSE * (index + 1)])
+                poses[camera] = pose_matrix(*numbers[_POSE * index : _POSE * (index + 1)])
             except ValueError as error:
                 raise ValueError(f'memory.camera_poses: {camera}: {error}') from error
     depth_cameras = tuple(name for name in reader['memory.depth_cameras'] if name)
@@ -46,8 +49,13 @@ def position_settings(reader: Mapping[str, Any], cameras: Sequence[str]) -> Posi
     if unknown:
         raise ValueError(f'memory.depth_cameras: expected names from cameras, got {unknown}')
     if not frame_id and (poses or depth_cameras or reader['memory.plane']):
-        raise ValueError('memory.frame_id: expected the frame of the positions that '
-                         'memory.camera_poses, depth_cameras or plane ask for, got none')
+        raise ValueError(
+            'memory.frame_id: expected the frame of the positions that '
+            'memory.camera_poses, depth_cameras or plane ask for, got none'
+        )
     return PositionSettings(
-        frame_id, poses, depth_cameras,
-        reader['memory.plane_height_m'] if reader['memory.plane'] else None)
+        frame_id,
+        poses,
+        depth_cameras,
+        reader['memory.plane_height_m'] if reader['memory.plane'] else None,
+    )

@@ -1,4 +1,5 @@
 """What the node keeps on disk, and by which facts it checks, from the parameters."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -37,8 +38,12 @@ def record_settings(reader: Mapping[str, Any]) -> RecordSettings:
         store_rules=StoreRules(
             max_bytes=reader['memory.retention_bytes'],
             max_age_s=reader['memory.retention_age_s'],
-            chunk_max_age_s=reader['memory.retention_chunk_age_s']),
-        recall_tokens=reader['memory.recall_tokens'], facts_file=reader['memory.facts_file'],
-        audit_folder=reader['audit.file'], audit_fsync=reader['audit.fsync'],
+            chunk_max_age_s=reader['memory.retention_chunk_age_s'],
+        ),
+        recall_tokens=reader['memory.recall_tokens'],
+        facts_file=reader['memory.facts_file'],
+        audit_folder=reader['audit.file'],
+        audit_fsync=reader['audit.fsync'],
         audit_fsync_interval_s=reader['audit.fsync_interval_s'],
-        audit_key_file=reader['audit.key_file'])
+        audit_key_file=reader['audit.key_file'],
+    )

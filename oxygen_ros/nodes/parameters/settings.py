@@ -1,4 +1,5 @@
 """From parameter values to the frozen settings of every part."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -103,19 +104,27 @@ def make_settings(values: Mapping[str, Value]) -> NodeSettings:
     name, options = model_choice(reader, len(joints))
     try:
         return NodeSettings(
-            joints=joints, groups=actuator_groups(reader, joints),
+            joints=joints,
+            groups=actuator_groups(reader, joints),
             image_transport=reader['image_transport'],
             ingest=_fields(reader, 'sensors', IngestRules),
-            model_name=name, model_options=options,
-            num_threads=reader['engine.num_threads'], record_file=reader['record_file'],
+            model_name=name,
+            model_options=options,
+            num_threads=reader['engine.num_threads'],
+            record_file=reader['record_file'],
             runtime=_runtime(reader, len(joints)),
-            dialogue=_fields(reader, 'dialogue', DialogueSettings), memory=_memory(reader),
+            dialogue=_fields(reader, 'dialogue', DialogueSettings),
+            memory=_memory(reader),
             records=record_settings(reader),
             diagnostics=DiagnosticLimits(
-                reader['diagnostics.max_jitter_p99_ms'], reader['diagnostics.max_held_ratio'],
-                reader['diagnostics.min_camera_rate_hz'], reader['engine.stuck_after_s']),
+                reader['diagnostics.max_jitter_p99_ms'],
+                reader['diagnostics.max_held_ratio'],
+                reader['diagnostics.min_camera_rate_hz'],
+                reader['engine.stuck_after_s'],
+            ),
             latency_rate_hz=reader['latency.rate_hz'],
-            diagnostics_rate_hz=reader['diagnostics.rate_hz'])
+            diagnostics_rate_hz=reader['diagnostics.rate_hz'],
+        )
     except ValueError as error:
         raise parameter_error(error) from error
 
@@ -126,35 +135,47 @@ def _check_topic(camera: str) -> None:
     except InvalidTopicNameException:
         raise ParameterError(
             'cameras: expected names that can begin a topic (letters, digits and _, parts '
-            f'separated by /), got {camera!r}') from None
+            f'separated by /), got {camera!r}'
+        ) from None
 
 
 def _fields(reader: Mapping[str, Any], group: str, cls: type[Any], **more: Any) -> Any:
     """Make a dataclass whose fields are named like the parameters of a group."""
-    given = {name: reader[f'{group}.{name}'] for name in cls.__dataclass_fields__
-             if f'{group}.{name}' in reader}
+    given = {
+        name: reader[f'{group}.{name}']
+        for name in cls.__dataclass_fields__
+        if f'{group}.{name}' in reader
+    }
     return cls(**given, **more)
 
 
 def _runtime(reader: Mapping[str, Any], num_joints: int) -> RuntimeConfig:
     return RuntimeConfig(
         sensors=_sensors(reader),
-        tick=tick_config(reader, num_joints), limits=joint_limits(reader, num_joints),
-        publish=_publish(reader), engine=_engine(reader),
-        blend_s=reader['actuation.blend_s'], realtime=realtime_settings(reader))
+        tick=tick_config(reader, num_joints),
+        limits=joint_limits(reader, num_joints),
+        publish=_publish(reader),
+        engine=_engine(reader),
+        blend_s=reader['actuation.blend_s'],
+        realtime=realtime_settings(reader),
+    )
 
 
 def _sensors(reader: Mapping[str, Any]) -> SensorConfig:
     cameras, ages_s = names(reader, 'cameras'), tuple(reader['sensors.camera_max_age_s'])
     if len(ages_s) not in (1, len(cameras)):
-        raise ParameterError(f'sensors.camera_max_age_s: expected 1 or {len(cameras)} values, one '
-                             f'for each of the cameras, got {len(ages_s)}')
+        raise ParameterError(
+            f'sensors.camera_max_age_s: expected 1 or {len(cameras)} values, one '
+            f'for each of the cameras, got {len(ages_s)}'
+        )
     return SensorConfig(
-        cameras=cameras, optional_cameras=names(reader, 'optional_cameras'),
+        cameras=cameras,
+        optional_cameras=names(reader, 'optional_cameras'),
         camera_max_age_s=ages_s,
         state_max_age_s=reader['sensors.state_max_age_s'],
         assembly_wait_s=reader['sensors.assembly_wait_s'],
-        max_skew_s=reader['sensors.max_skew_s'])
+        max_skew_s=reader['sensors.max_skew_s'],
+    )
 
 
 def _publish(reader: Mapping[str, Any]) -> Publish:
@@ -162,28 +183,47 @@ def _publish(reader: Mapping[str, Any]) -> Publish:
     if reader['tick.process'] != 'separate':
         return publish
     if publish is not Publish.TICK:
-        raise ParameterError('actuation.publish: expected tick where tick.process is separate, '
-                             f'got {publish.value}')
+        raise ParameterError(
+            f'actuation.publish: expected tick where tick.process is separate, got {publish.value}'
+        )
     return Publish.ELSEWHERE
 
 
 def _engine(reader: Mapping[str, Any]) -> EngineConfig:
     action = ActionConfig(
-        mode=ActionMode(reader['action.mode']), period_s=1.0 / reader['actuation.rate_hz'],
-        chunk_periods=reader['action.chunk_periods'])
+        mode=ActionMode(reader['action.mode']),
+        period_s=1.0 / reader['actuation.rate_hz'],
+        chunk_periods=reader['action.chunk_periods'],
+    )
     return _fields(
-        reader, 'engine', EngineConfig, kv=_fields(reader, 'kv', KVConfig),
-        scheduler=_fields(reader, 'scheduler', SchedulerConfig), action=action,
-        policy=Policy(reader['scheduler.policy']), batching=Batching(reader['batching']),
-        place_queries=reader['memory.place_queries'], hash_inputs=bool(reader['audit.file']))
+        reader,
+        'engine',
+        EngineConfig,
+        kv=_fields(reader, 'kv', KVConfig),
+        scheduler=_fields(reader, 'scheduler', SchedulerConfig),
+        action=action,
+        policy=Policy(reader['scheduler.policy']),
+        batching=Batching(reader['batching']),
+        place_queries=reader['memory.place_queries'],
+        hash_inputs=bool(reader['audit.file']),
+    )
 
 
 def _memory(reader: Mapping[str, Any]) -> MemorySettings:
     path = reader['memory.vocabulary_file']
     vocabulary = load_vocabulary(path) if path else SceneVocabulary()
     scene_format = SceneFormat(
-        names(reader, 'cameras'), reader['memory.max_new_objects'],
-        reader['memory.max_new_relations'], reader['memory.max_attributes'], vocabulary)
-    return MemorySettings(reader['memory.period_s'], reader['memory.prompt'], scene_format,
-                          _fields(reader, 'memory', GraphRules), reader['memory.temperature'],
-                          position_settings(reader, names(reader, 'cameras')))
+        names(reader, 'cameras'),
+        reader['memory.max_new_objects'],
+        reader['memory.max_new_relations'],
+        reader['memory.max_attributes'],
+        vocabulary,
+    )
+    return MemorySettings(
+        reader['memory.period_s'],
+        reader['memory.prompt'],
+        scene_format,
+        _fields(reader, 'memory', GraphRules),
+        reader['memory.temperature'],
+        position_settings(reader, names(reader, 'cameras')),
+    )

@@ -1,4 +1,5 @@
 """Parameters of the sources (cameras, recordings): read once at the start, refused in one line."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -24,8 +25,9 @@ def declare(node: Node, specs: Sequence[ParameterSpec]) -> dict[str, Any]:
     names = [spec.name for spec in specs]
     for name in given:
         if name not in names and name not in _FOREIGN and not name.startswith('qos_overrides.'):
-            raise OxygenError(f'{name}: expected one of the parameters {", ".join(names)}, '
-                              'got an unknown one')
+            raise OxygenError(
+                f'{name}: expected one of the parameters {", ".join(names)}, got an unknown one'
+            )
     return {spec.name: _declare(node, spec) for spec in specs}
 
 
@@ -38,8 +40,11 @@ def _declare(node: Node, spec: ParameterSpec) -> Any:
     value: Any = node.declare_parameter(spec.name, spec.default, descriptor).value
     if isinstance(spec.default, list):
         value = list(value) if isinstance(value, list | tuple) else value
-        sound = isinstance(value, list) and bool(value) and all(
-            type(item) is type(spec.default[0]) for item in value)
+        sound = (
+            isinstance(value, list)
+            and bool(value)
+            and all(type(item) is type(spec.default[0]) for item in value)
+        )
     elif isinstance(spec.default, float):
         value = float(value) if type(value) is int else value
         sound = type(value) is float

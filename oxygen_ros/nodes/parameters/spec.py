@@ -1,4 +1,5 @@
 """One ROS parameter as it is declared: type, default, unit, range and meaning."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -79,19 +80,29 @@ class ParameterSpec:
         """Return the descriptor that the ROS tools show."""
         unit = f' ({self.unit})' if self.unit else ''
         descriptor = ParameterDescriptor(
-            name=self.name, description=f'{self.description}{unit}', read_only=self.fixed,
-            additional_constraints=self.change_text)
+            name=self.name,
+            description=f'{self.description}{unit}',
+            read_only=self.fixed,
+            additional_constraints=self.change_text,
+        )
         low, high = self.low, self.high
         if self.choices:
             descriptor.additional_constraints += f'; one of {", ".join(self.choices)}'
         elif isinstance(self.default, float) and (low, high) != (None, None):
-            descriptor.floating_point_range = [FloatingPointRange(
-                from_value=-float('inf') if low is None else float(low),
-                to_value=float('inf') if high is None else float(high))]
+            descriptor.floating_point_range = [
+                FloatingPointRange(
+                    from_value=-float('inf') if low is None else float(low),
+                    to_value=float('inf') if high is None else float(high),
+                )
+            ]
         elif type(self.default) is int and (low, high) != (None, None):
-            descriptor.integer_range = [IntegerRange(
-                from_value=-_INT64_MAX if low is None else int(low),
-                to_value=_INT64_MAX if high is None else int(high), step=1)]
+            descriptor.integer_range = [
+                IntegerRange(
+                    from_value=-_INT64_MAX if low is None else int(low),
+                    to_value=_INT64_MAX if high is None else int(high),
+                    step=1,
+                )
+            ]
         return descriptor
 
 

@@ -1,4 +1,5 @@
 """The one table of the node's parameters; config/oxygen.yaml is made from it."""
+
 from __future__ import annotations
 
 from .spec import ParameterSpec

@@ -1,4 +1,5 @@
 """Reading the store: ~/query_memory, and what goes into the prompt of a dialogue."""
+
 from __future__ import annotations
 
 from collections import deque
@@ -93,8 +94,12 @@ class MemoryQueries:
         self._answers: deque[Callable[[], None]] = deque()
         self._wake = WakeUp(node, faults.guard('memory answers', self._give_out))
         # Reentrant: a call waits for its answer, and must not keep the others from running.
-        node.create_service(srv.QueryMemory, '~/query_memory', self._on_query,
-                            callback_group=ReentrantCallbackGroup())
+        node.create_service(
+            srv.QueryMemory,
+            '~/query_memory',
+            self._on_query,
+            callback_group=ReentrantCallbackGroup(),
+        )
 
     def configure(self, store_file: str, recall_tokens: int) -> None:
         """Answer from a store; empty: there is none."""
@@ -115,8 +120,9 @@ class MemoryQueries:
         while self._answers:
             self._answers.popleft()()
 
-    async def recall(self, question: str, sampling: SamplingParams,
-                     memory: RunMemory) -> Recollection:
+    async def recall(
+        self, question: str, sampling: SamplingParams, memory: RunMemory
+    ) -> Recollection:
         """Return what is remembered of a question, as far as its request leaves room for it.
 
         Nothing where there is no store, or trouble with it: an answer is owed all the same.
@@ -127,7 +133,8 @@ class MemoryQueries:
         now_ns = memory.now_ns()
         try:
             found = await self._jobs.ask(
-                lambda reader: recall(reader, question, now_ns, budget, memory.count_tokens))
+                lambda reader: recall(reader, question, now_ns, budget, memory.count_tokens)
+            )
         except StoreUnavailable:
             found = None  # not made yet, or trouble of the disk, of which the writer tells
         except Exception as error:  # noqa: B902, BLE001 counted and logged

@@ -1,4 +1,5 @@
 """Between the service ~/query_memory and the store's own queries and entries."""
+
 from __future__ import annotations
 
 import json
@@ -27,16 +28,25 @@ def query_of(request: Any) -> MemoryQuery:
         raise ValueError(f'kind: expected one of {", ".join(kinds)}, got {request.kind!r:.80}')
     region = None
     if request.frame_id or request.camera or request.region_low or request.region_high:
-        region = Region(tuple(request.region_low), tuple(request.region_high), request.frame_id,
-                        request.camera)
+        region = Region(
+            tuple(request.region_low), tuple(request.region_high), request.frame_id, request.camera
+        )
     place = None
     if request.place_observation:
         place = (request.place_run, request.place_observation)
     return MemoryQuery(
-        words=request.words, kind=kinds.get(request.kind), label=request.label,
-        predicate=request.predicate, other_label=request.other_label, region=region, place=place,
-        start_ns=_time(request.start), end_ns=_time(request.end),
-        limit=request.limit or _DEFAULT_LIMIT, before=request.before or None)
+        words=request.words,
+        kind=kinds.get(request.kind),
+        label=request.label,
+        predicate=request.predicate,
+        other_label=request.other_label,
+        region=region,
+        place=place,
+        start_ns=_time(request.start),
+        end_ns=_time(request.end),
+        limit=request.limit or _DEFAULT_LIMIT,
+        before=request.before or None,
+    )
 
 
 def _time(stamp: Time) -> int | None:
@@ -47,8 +57,14 @@ def entry_msg(entry: MemoryEntry) -> msg.MemoryEntry:
     """Return an entry."""
     known = entry.scene_object
     return msg.MemoryEntry(
-        citation=entry.citation, kind=entry.kind.name.lower(), first=stamp_of(entry.first_ns),
-        last=stamp_of(entry.last_ns), text=entry.text,
-        detail=json.dumps(entry.detail, ensure_ascii=False), verdict=entry.verdict, run=entry.run,
+        citation=entry.citation,
+        kind=entry.kind.name.lower(),
+        first=stamp_of(entry.first_ns),
+        last=stamp_of(entry.last_ns),
+        text=entry.text,
+        detail=json.dumps(entry.detail, ensure_ascii=False),
+        verdict=entry.verdict,
+        run=entry.run,
         provenance=provenance_msg(entry.provenance),
-        nodes=[] if known is None else [node_msg(known, entry.verdict)])
+        nodes=[] if known is None else [node_msg(known, entry.verdict)],
+    )

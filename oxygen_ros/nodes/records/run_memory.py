@@ -2,6 +2,7 @@
 
 Everything is handed on in the executor's thread and written by the writer's own.
 """
+
 from __future__ import annotations
 
 from collections import Counter
@@ -38,8 +39,14 @@ class RunMemory:
     :raises ValueError: the facts or the key cannot be read.
     """
 
-    def __init__(self, settings: RecordSettings, vocabulary: SceneVocabulary, runtime: Runtime,
-                 clock: ClockBridge, faults: FaultLog) -> None:
+    def __init__(
+        self,
+        settings: RecordSettings,
+        vocabulary: SceneVocabulary,
+        runtime: Runtime,
+        clock: ClockBridge,
+        faults: FaultLog,
+    ) -> None:
         self._settings = settings
         self._runtime = runtime
         self._clock = clock
@@ -67,8 +74,11 @@ class RunMemory:
 
     def text_room(self, prompt: str, sampling: SamplingParams) -> int:
         """Return the tokens that a request leaves free for what is remembered."""
-        return (self._runtime.config.engine.max_text_tokens - sampling.max_tokens
-                - self.count_tokens(prompt))
+        return (
+            self._runtime.config.engine.max_text_tokens
+            - sampling.max_tokens
+            - self.count_tokens(prompt)
+        )
 
     # Life.
 
@@ -77,11 +87,15 @@ class RunMemory:
         settings = self._settings
         if not settings.store_file and not settings.audit_folder:
             return
-        self._writer = MemoryWriter(self._open_store if settings.store_file else None,
-                                    self._open_audit if settings.audit_folder else None)
+        self._writer = MemoryWriter(
+            self._open_store if settings.store_file else None,
+            self._open_audit if settings.audit_folder else None,
+        )
         self._writer.start()
-        self._recorder = MemoryRecorder(self._put, AuditContext(
-            self._runtime.model.checksum, software=f'oxygen_ros {__version__}'))
+        self._recorder = MemoryRecorder(
+            self._put,
+            AuditContext(self._runtime.model.checksum, software=f'oxygen_ros {__version__}'),
+        )
         self._callback_faults = Counter(self._faults.counts)
         self._num_engine_faults = self._runtime.engine_thread.num_faults
         self.parameters(parameters)
@@ -102,16 +116,21 @@ class RunMemory:
         return ended
 
     def _open_store(self, run: int | None) -> EpisodicStore:
-        return EpisodicStore(self._settings.store_file, self._settings.store_rules,
-                             started_ns=self.now_ns(), software=f'oxygen_ros {__version__}',
-                             resume_run=run)
+        return EpisodicStore(
+            self._settings.store_file,
+            self._settings.store_rules,
+            started_ns=self.now_ns(),
+            software=f'oxygen_ros {__version__}',
+            resume_run=run,
+        )
 
     def _open_audit(self) -> AuditLog:
         return AuditLog(self._settings.audit_folder, self._settings.audit_rules(self._key))
 
     def _put(self, item: Note | AuditRecord) -> None:
         assert threading.current_thread().name not in _NEVER_ON, (
-            'expected the thread of the executor, got that of the engine or the tick')
+            'expected the thread of the executor, got that of the engine or the tick'
+        )
         if self._writer is not None:
             self._writer.put(item)
 
@@ -127,8 +146,9 @@ class RunMemory:
         if self._recorder is not None:
             self._recorder.chunk(chunk)
 
-    def utterance(self, result: TextResult, question: str,
-                  cited: Sequence[int]) -> tuple[str, list[str]]:
+    def utterance(
+        self, result: TextResult, question: str, cited: Sequence[int]
+    ) -> tuple[str, list[str]]:
         """Record the end of an answer.
 
         :return: what the facts say of it and of each sentence; both empty without facts.
@@ -140,8 +160,13 @@ class RunMemory:
             reasons = [str(finding) for finding in grounding.findings[:_MAX_REASONS]]
         if self._recorder is not None:
             self._recorder.utterance(
-                result, result.ended_ns + self._clock.offset_ns(), question=question,
-                verdict=verdict, reasons=reasons, cited=cited)
+                result,
+                result.ended_ns + self._clock.offset_ns(),
+                question=question,
+                verdict=verdict,
+                reasons=reasons,
+                cited=cited,
+            )
         return verdict, reasons
 
     def scene(self, update: SceneUpdate, text: str, place: FloatArray | None) -> dict[int, str]:
@@ -185,7 +210,9 @@ class RunMemory:
         if recorder is None:
             return
         num_new, self._num_engine_faults = (
-            thread.num_faults - self._num_engine_faults, thread.num_faults)
+            thread.num_faults - self._num_engine_faults,
+            thread.num_faults,
+        )
         if num_new:
             for report in list(self._runtime.faults)[-num_new:]:
                 recorder.fault('engine', self.now_ns(), report[-2_000:])

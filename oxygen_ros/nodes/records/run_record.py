@@ -1,4 +1,5 @@
 """What a run leaves for the benchmark and for traces: the engine's timeline, the images' fate."""
+
 from __future__ import annotations
 
 from dataclasses import asdict
@@ -11,8 +12,13 @@ from ..requests.scene_graph_server import SceneCounts
 from ..sensors.camera_ingest import CameraIngest
 
 
-def write_run_record(path: str, runtime: Runtime, ingest: CameraIngest,
-                     scene: SceneCounts, writer: WriterStatus | None) -> None:
+def write_run_record(
+    path: str,
+    runtime: Runtime,
+    ingest: CameraIngest,
+    scene: SceneCounts,
+    writer: WriterStatus | None,
+) -> None:
     """Write the record as JSON.
 
     Keys: `timeline` (rows of kind, start, end in steady ns, units, detail), `started_ns`, and for
@@ -30,18 +36,32 @@ def write_run_record(path: str, runtime: Runtime, ingest: CameraIngest,
     for name, source in ingest.inputs.items():
         counts = source.counts
         cameras[name] = {
-            'received': counts.received, 'decoded': counts.decoded, 'refused': counts.refused,
+            'received': counts.received,
+            'decoded': counts.decoded,
+            'refused': counts.refused,
             'superseded': source.slot.num_superseded,
-            'missed': source.missed, 'waiting': source.slot.num_waiting,
+            'missed': source.missed,
+            'waiting': source.slot.num_waiting,
             'first_stamp_ns': source.first_stamp_ns,
             'last_stamp_ns': source.last_stamp_ns,
-            'ingest_ms': [duration_ns * 1e-6 for duration_ns in source.ingest_ns]}
-    written = {name: asdict(sink) for name in ('store', 'audit')
-               if writer is not None and (sink := getattr(writer, name)) is not None}
-    record = {'timeline': runtime.engine.timeline.snapshot().tolist(),
-              'started_ns': runtime.started_ns, 'cameras': cameras,
-              'scene': {'merged': scene.merged, 'failed': scene.failed, 'skipped': scene.skipped,
-                        'unfinished': scene.unfinished,
-                        'durations_s': list(scene.durations_s)},
-              'written': written}
+            'ingest_ms': [duration_ns * 1e-6 for duration_ns in source.ingest_ns],
+        }
+    written = {
+        name: asdict(sink)
+        for name in ('store', 'audit')
+        if writer is not None and (sink := getattr(writer, name)) is not None
+    }
+    record = {
+        'timeline': runtime.engine.timeline.snapshot().tolist(),
+        'started_ns': runtime.started_ns,
+        'cameras': cameras,
+        'scene': {
+            'merged': scene.merged,
+            'failed': scene.failed,
+            'skipped': scene.skipped,
+            'unfinished': scene.unfinished,
+            'durations_s': list(scene.durations_s),
+        },
+        'written': written,
+    }
     Path(path).write_text(json.dumps(record))

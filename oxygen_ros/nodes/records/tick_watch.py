@@ -1,4 +1,5 @@
 """Who drives and how, wherever the tick runs: each change is told and kept in the memory."""
+
 from __future__ import annotations
 
 from collections import deque
@@ -29,8 +30,15 @@ class TickWatch:
     :param wake: asks the executor to call `drain` soon.
     """
 
-    def __init__(self, node: Node, runtime: Runtime, clock: ClockBridge, memory: RunMemory,
-                 faults: FaultLog, wake: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        node: Node,
+        runtime: Runtime,
+        clock: ClockBridge,
+        memory: RunMemory,
+        faults: FaultLog,
+        wake: Callable[[], None],
+    ) -> None:
         self._node = node
         self._memory = memory
         self._wake = wake
@@ -40,11 +48,18 @@ class TickWatch:
         if runtime.config.publish is Publish.ELSEWHERE:
             group = MutuallyExclusiveCallbackGroup()
             self._subscriptions = [
-                make_subscription(node, msg.Mode, '~/mode', faults.guard('mode', self._take),
-                                  mode_qos(), group),
-                make_subscription(node, String, f'~/{TOPIC}',
-                                  faults.guard(TOPIC, self._take_parameters), parameters_qos(),
-                                  group)]
+                make_subscription(
+                    node, msg.Mode, '~/mode', faults.guard('mode', self._take), mode_qos(), group
+                ),
+                make_subscription(
+                    node,
+                    String,
+                    f'~/{TOPIC}',
+                    faults.guard(TOPIC, self._take_parameters),
+                    parameters_qos(),
+                    group,
+                ),
+            ]
         else:
             self._publisher = ModePublisher(node, '~', runtime.arming, clock, faults, self._take)
 

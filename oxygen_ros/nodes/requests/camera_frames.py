@@ -1,4 +1,5 @@
 """Where a camera stood when it took an image: by parameters, or by TF where ROS has it."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -18,8 +19,9 @@ from ..parameters.position_settings import PositionSettings
 class CameraFrames(Protocol):
     """Gives the pose of a camera's optical frame."""
 
-    def pose(self, camera: str, optical_frame: str,
-             stamp_ns: int) -> tuple[NDArray[np.float64] | None, str]:
+    def pose(
+        self, camera: str, optical_frame: str, stamp_ns: int
+    ) -> tuple[NDArray[np.float64] | None, str]:
         """Return [4, 4] from the optical frame to the frame of positions, or None and why."""
         ...
 
@@ -34,8 +36,9 @@ class FixedFrames:
     def __init__(self, poses: Mapping[str, NDArray[np.float64]]) -> None:
         self._poses = poses
 
-    def pose(self, camera: str, optical_frame: str,
-             stamp_ns: int) -> tuple[NDArray[np.float64] | None, str]:
+    def pose(
+        self, camera: str, optical_frame: str, stamp_ns: int
+    ) -> tuple[NDArray[np.float64] | None, str]:
         """Return the pose that was given; see `CameraFrames`."""
         del optical_frame, stamp_ns
         return self._poses[camera], ''
@@ -54,20 +57,25 @@ class TfFrames:
         try:
             self._tf2: Any = importlib.import_module('tf2_ros')
         except ImportError as error:
-            raise ValueError('memory.camera_poses: expected the poses of the cameras, since '
-                             f'tf2_ros is not installed to look them up ({error})') from error
+            raise ValueError(
+                'memory.camera_poses: expected the poses of the cameras, since '
+                f'tf2_ros is not installed to look them up ({error})'
+            ) from error
         self._frame_id = frame_id
         self._buffer = self._tf2.Buffer()
         self._listener = self._tf2.TransformListener(self._buffer, node, spin_thread=False)
 
-    def pose(self, camera: str, optical_frame: str,
-             stamp_ns: int) -> tuple[NDArray[np.float64] | None, str]:
+    def pose(
+        self, camera: str, optical_frame: str, stamp_ns: int
+    ) -> tuple[NDArray[np.float64] | None, str]:
         """Look the pose up as it was at the image's stamp; see `CameraFrames`."""
         del camera
         try:
             found = self._buffer.lookup_transform(
-                self._frame_id, optical_frame,
-                Time(nanoseconds=stamp_ns, clock_type=ClockType.ROS_TIME)).transform
+                self._frame_id,
+                optical_frame,
+                Time(nanoseconds=stamp_ns, clock_type=ClockType.ROS_TIME),
+            ).transform
         except self._tf2.TransformException as error:
             return None, str(error)
         move, turn = found.translation, found.rotation

@@ -1,4 +1,5 @@
 """One dialogue goal as the server keeps it, and the counts of all of them."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence

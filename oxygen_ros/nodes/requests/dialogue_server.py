@@ -1,4 +1,5 @@
 """The action ~/dialogue: goals in, streamed text out, exactly one terminal state for each goal."""
+
 from __future__ import annotations
 
 from collections import deque
@@ -39,8 +40,9 @@ class DialogueServer:
     :param queries: where what is remembered of a question is looked for.
     """
 
-    def __init__(self, node: Node, result_timeout_s: int, faults: FaultLog,
-                 queries: MemoryQueries) -> None:
+    def __init__(
+        self, node: Node, result_timeout_s: int, faults: FaultLog, queries: MemoryQueries
+    ) -> None:
         self.counts = DialogueCounts()
         self._queries = queries
         self._faults = faults
@@ -51,8 +53,14 @@ class DialogueServer:
         self._waiting: deque[Goal] = deque()
         self._utterances = make_publisher(node, String, '~/utterance', 10)
         self._server = ActionServer(
-            node, Dialogue, '~/dialogue', self._execute, callback_group=ReentrantCallbackGroup(),
-            cancel_callback=self._cancel, result_timeout=result_timeout_s)
+            node,
+            Dialogue,
+            '~/dialogue',
+            self._execute,
+            callback_group=ReentrantCallbackGroup(),
+            cancel_callback=self._cancel,
+            result_timeout=result_timeout_s,
+        )
 
     @property
     def num_running(self) -> int:
@@ -105,12 +113,17 @@ class DialogueServer:
     async def _remember(self, goal: Goal) -> None:
         """Look for what is remembered of the question; an answer is owed without it too."""
         settings, memory = self._settings, self.memory
-        if self._requests is None or settings is None or memory is None or self._read(
-                goal, settings):
+        if (
+            self._requests is None
+            or settings is None
+            or memory is None
+            or self._read(goal, settings)
+        ):
             return  # refused below
         assert goal.sampling is not None
         goal.recollection = await self._queries.recall(
-            goal.handle.request.prompt, goal.sampling, memory)
+            goal.handle.request.prompt, goal.sampling, memory
+        )
 
     def _begin(self, goal: Goal) -> None:
         settings = self._settings
@@ -141,7 +154,9 @@ class DialogueServer:
         try:
             goal.sampling = SamplingParams(
                 max_tokens=request.max_tokens or settings.max_tokens,
-                temperature=request.temperature, seed=self.counts.accepted)
+                temperature=request.temperature,
+                seed=self.counts.accepted,
+            )
         except ValueError as error:
             return str(error)
         return ''
@@ -166,9 +181,12 @@ class DialogueServer:
     def _submit(self, goal: Goal, requests: EngineRequests) -> None:
         assert goal.sampling is not None
         goal.request_id = requests.submit(
-            TaskType.DIALOGUE, goal.recollection.text + goal.handle.request.prompt, goal.sampling,
+            TaskType.DIALOGUE,
+            goal.recollection.text + goal.handle.request.prompt,
+            goal.sampling,
             on_result=lambda result: self._on_result(goal, result),
-            on_delta=lambda delta: self._on_delta(goal, delta))
+            on_delta=lambda delta: self._on_delta(goal, delta),
+        )
         self._running.append(goal)
 
     def _cancel(self, handle: ServerGoalHandle[Any, Any, Any]) -> CancelResponse:
@@ -200,11 +218,16 @@ class DialogueServer:
             self._utterances.publish(String(data=sentence))
         if self.memory is not None:
             goal.verdict, goal.reasons = self.memory.utterance(
-                result, goal.handle.request.prompt, goal.recollection.cited)
+                result, goal.handle.request.prompt, goal.recollection.cited
+            )
         goal.done.set_result(result)
         settings = self._settings
-        while (self._requests is not None and settings is not None and self._waiting
-               and len(self._running) < settings.max_concurrent):
+        while (
+            self._requests is not None
+            and settings is not None
+            and self._waiting
+            and len(self._running) < settings.max_concurrent
+        ):
             self._submit(self._waiting.popleft(), self._requests)
 
     def _forget(self, goal: Goal) -> None:
@@ -213,9 +236,20 @@ class DialogueServer:
 
     def _end(self, goal: Goal, reason: FinishReason, message: str) -> None:
         """End a goal that the engine has never seen."""
-        goal.done.set_result(TextResult(
-            0, TaskType.DIALOGUE, '', (), reason, message, goal.accepted_ns, None,
-            time.monotonic_ns(), None))
+        goal.done.set_result(
+            TextResult(
+                0,
+                TaskType.DIALOGUE,
+                '',
+                (),
+                reason,
+                message,
+                goal.accepted_ns,
+                None,
+                time.monotonic_ns(),
+                None,
+            )
+        )
 
     def publish_feedback(self) -> None:
         """Tell each client the text so far where it has grown; called after events were taken."""
@@ -223,7 +257,8 @@ class DialogueServer:
             if goal.num_tokens != goal.told_tokens:
                 goal.told_tokens = goal.num_tokens
                 goal.handle.publish_feedback(
-                    Dialogue.Feedback(text=goal.text, num_tokens=goal.num_tokens))
+                    Dialogue.Feedback(text=goal.text, num_tokens=goal.num_tokens)
+                )
 
     def _finish(self, goal: Goal, result: TextResult) -> Dialogue.Result:
         reason = result.finish_reason
@@ -241,8 +276,13 @@ class DialogueServer:
             self.counts.refused += reason is FinishReason.REFUSED
             goal.handle.abort()
         return Dialogue.Result(
-            text=result.text, finish_reason=reason.value, message=result.message,
-            num_tokens=len(result.tokens), time_to_first_token_s=ttft_s,
+            text=result.text,
+            finish_reason=reason.value,
+            message=result.message,
+            num_tokens=len(result.tokens),
+            time_to_first_token_s=ttft_s,
             provenance=provenance_msg(result.provenance),
             citations=[entry.citation for entry in goal.recollection.entries],
-            verdict=goal.verdict, reasons=list(goal.reasons))
+            verdict=goal.verdict,
+            reasons=list(goal.reasons),
+        )

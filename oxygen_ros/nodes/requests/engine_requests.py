@@ -1,4 +1,5 @@
 """The node's live text requests: who is to hear of their tokens and of their end."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
@@ -33,17 +34,23 @@ class EngineRequests:
         """Return the live requests of a task."""
         return sum(live.task is task for live in self._live.values())
 
-    def submit(self, task: TaskType, prompt: str, sampling: SamplingParams,
-               on_result: Callable[[TextResult], None],
-               on_delta: Callable[[TextDelta], None] | None = None,
-               constraint: TokenConstraint | None = None) -> int:
+    def submit(
+        self,
+        task: TaskType,
+        prompt: str,
+        sampling: SamplingParams,
+        on_result: Callable[[TextResult], None],
+        on_delta: Callable[[TextDelta], None] | None = None,
+        constraint: TokenConstraint | None = None,
+    ) -> int:
         """Post a request to the engine; return its id."""
         request_id = self._runtime.submit_text(task, prompt, sampling, constraint)
         self._live[request_id] = _Live(task, time.monotonic_ns(), on_delta, on_result)
         return request_id
 
-    def cancel(self, request_id: int, reason: FinishReason = FinishReason.CANCELLED,
-               message: str = '') -> None:
+    def cancel(
+        self, request_id: int, reason: FinishReason = FinishReason.CANCELLED, message: str = ''
+    ) -> None:
         """Ask the engine to end a request; its result says so."""
         self._runtime.cancel_text(request_id, reason, message)
 
@@ -63,6 +70,17 @@ class EngineRequests:
         """End every live request in the engine's place: it has stopped."""
         for request_id in list(self._live):
             live = self._live.pop(request_id)
-            live.on_result(TextResult(
-                request_id, live.task, '', (), FinishReason.ERROR, message, live.submitted_ns,
-                None, time.monotonic_ns(), None))
+            live.on_result(
+                TextResult(
+                    request_id,
+                    live.task,
+                    '',
+                    (),
+                    FinishReason.ERROR,
+                    message,
+                    live.submitted_ns,
+                    None,
+                    time.monotonic_ns(),
+                    None,
+                )
+            )

@@ -1,4 +1,5 @@
 """The scene graph for RViz: a point and a label for each object whose place is known."""
+
 from __future__ import annotations
 
 from geometry_msgs.msg import Point
@@ -20,15 +21,18 @@ def scene_markers(scene: SceneUpdate) -> MarkerArray:
         markers.append(_marker(scene_object, 'objects', Marker.SPHERE, 0.0, ''))
         words = ' '.join((*scene_object.attributes, scene_object.label))
         markers.append(
-            _marker(scene_object, 'labels', Marker.TEXT_VIEW_FACING, _TEXT_ABOVE_M, words))
+            _marker(scene_object, 'labels', Marker.TEXT_VIEW_FACING, _TEXT_ABOVE_M, words)
+        )
     return MarkerArray(markers=markers)
 
 
-def _marker(scene_object: SceneObject, namespace: str, kind: int, above_m: float,
-            text: str) -> Marker:
+def _marker(
+    scene_object: SceneObject, namespace: str, kind: int, above_m: float, text: str
+) -> Marker:
     assert scene_object.position_m is not None
     marker = Marker(
-        ns=namespace, id=scene_object.object_id, type=kind, action=Marker.ADD, text=text)
+        ns=namespace, id=scene_object.object_id, type=kind, action=Marker.ADD, text=text
+    )
     # Without a stamp, as it stays for long: RViz drops what is older than the frames it knows.
     marker.header.frame_id = scene_object.frame_id
     x, y, z = map(float, scene_object.position_m)

@@ -1,4 +1,5 @@
 """The scene graph: updates in the background and on request, kept, published and served."""
+
 from __future__ import annotations
 
 from collections import deque
@@ -43,7 +44,8 @@ def compile_grammar(settings: MemorySettings, model: VLAModel, max_tokens: int) 
     """
     token_bytes = [model.detokenize([token]) or None for token in range(model.spec.vocab_size)]
     vocabulary = ConstrainedVocabulary(
-        token_bytes, model.spec.eos_token_ids[0], model.spec.vocab_size)
+        token_bytes, model.spec.eos_token_ids[0], model.spec.vocab_size
+    )
     room = max_tokens - len(model.text_prompt(settings.prompt))
     return SceneGrammar(settings.scene_format, vocabulary, room)
 
@@ -85,10 +87,17 @@ class SceneGraphServer:
         self._publisher = make_publisher(node, msg.SceneGraph, '~/scene_graph', latched)
         self._markers = make_publisher(node, MarkerArray, '~/markers', latched)
         # Reentrant: a call waits for its update, and must not keep the others from running.
-        node.create_service(srv.UpdateSceneGraph, '~/update_scene_graph', self._on_update,
-                            callback_group=ReentrantCallbackGroup())
-        node.create_service(srv.GetSceneGraph, '~/get_scene_graph',
-                            faults.guard_service('get_scene_graph', self._on_get))
+        node.create_service(
+            srv.UpdateSceneGraph,
+            '~/update_scene_graph',
+            self._on_update,
+            callback_group=ReentrantCallbackGroup(),
+        )
+        node.create_service(
+            srv.GetSceneGraph,
+            '~/get_scene_graph',
+            faults.guard_service('get_scene_graph', self._on_get),
+        )
 
     def configure(self, settings: MemorySettings, runtime: Runtime, max_tokens: int) -> None:
         """Compile the grammar and begin with an empty memory.
@@ -137,14 +146,18 @@ class SceneGraphServer:
         self._num_asked += 1
         asked_s = time.monotonic()
         return requests.submit(
-            TaskType.SCENE_GRAPH, self._settings.prompt,
-            SamplingParams(self._grammar.max_tokens, self._settings.temperature,
-                           seed=self._num_asked),
+            TaskType.SCENE_GRAPH,
+            self._settings.prompt,
+            SamplingParams(
+                self._grammar.max_tokens, self._settings.temperature, seed=self._num_asked
+            ),
             on_result=lambda result: self._on_result(result, asked_s, done),
-            constraint=self._grammar.constraint())
+            constraint=self._grammar.constraint(),
+        )
 
-    def _on_result(self, result: TextResult, asked_s: float,
-                   done: Future[tuple[SceneUpdate | None, str]]) -> None:
+    def _on_result(
+        self, result: TextResult, asked_s: float, done: Future[tuple[SceneUpdate | None, str]]
+    ) -> None:
         if result.request_id == self._background_id:
             self._background_id = None
         try:

@@ -1,4 +1,5 @@
 """Where the objects of a scene graph are in space, as far as camera_info, depth and frames say."""
+
 from __future__ import annotations
 
 from collections import deque
@@ -43,16 +44,20 @@ def depth_view(message: Image) -> tuple[NDArray[np.generic], float]:
     :raises ValueError: names the field, what was expected and what came.
     """
     if message.encoding not in _DEPTH_TYPES:
-        raise ValueError(f'depth encoding: expected one of {", ".join(_DEPTH_TYPES)}, '
-                         f'got {message.encoding!r:.40}')
+        raise ValueError(
+            f'depth encoding: expected one of {", ".join(_DEPTH_TYPES)}, '
+            f'got {message.encoding!r:.40}'
+        )
     code, unit_m = _DEPTH_TYPES[message.encoding]
     kind = np.dtype(('>' if message.is_bigendian else '<') + code)
     height, width, step = message.height, message.width, message.step
     data = np.frombuffer(message.data, np.uint8)
     if step < width * kind.itemsize or data.size != height * step or not data.size:
-        raise ValueError(f'depth data: expected {height} rows of {step} bytes with {width} values '
-                         f'of {kind.itemsize} bytes, got {data.size} bytes')
-    rows = data.reshape(height, step)[:, :width * kind.itemsize]
+        raise ValueError(
+            f'depth data: expected {height} rows of {step} bytes with {width} values '
+            f'of {kind.itemsize} bytes, got {data.size} bytes'
+        )
+    rows = data.reshape(height, step)[:, : width * kind.itemsize]
     return rows.view(kind), unit_m
 
 
@@ -65,28 +70,37 @@ class ScenePositions:
     :raises ValueError: the cameras' poses are neither given nor to be had from TF.
     """
 
-    def __init__(self, node: Node, settings: PositionSettings, cameras: tuple[str, ...],
-                 faults: FaultLog) -> None:
+    def __init__(
+        self, node: Node, settings: PositionSettings, cameras: tuple[str, ...], faults: FaultLog
+    ) -> None:
         self.problems: dict[str, str] = {}  # by camera, of the newest update
         self._node = node
         self._settings = settings
         self._infos: dict[str, CameraInfo] = {}
         self._depth: dict[str, deque[Image]] = {
-            camera: deque(maxlen=_NUM_DEPTH) for camera in settings.depth_cameras}
+            camera: deque(maxlen=_NUM_DEPTH) for camera in settings.depth_cameras
+        }
         self._frames = camera_frames(node, settings)
         group = MutuallyExclusiveCallbackGroup()
         newest = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 
         def subscribe(kind: type, topic: str, callback: Any) -> Subscription[Any]:
             return make_subscription(
-                node, kind, topic, faults.guard(topic, callback), newest, group)
+                node, kind, topic, faults.guard(topic, callback), newest, group
+            )
 
         self._subscriptions = [
-            subscribe(CameraInfo, f'{camera}/camera_info',
-                      functools.partial(self._infos.__setitem__, camera)) for camera in cameras]
+            subscribe(
+                CameraInfo,
+                f'{camera}/camera_info',
+                functools.partial(self._infos.__setitem__, camera),
+            )
+            for camera in cameras
+        ]
         self._subscriptions += [
             subscribe(Image, f'{camera}/depth/image_raw', functools.partial(self._keep, camera))
-            for camera in settings.depth_cameras]
+            for camera in settings.depth_cameras
+        ]
 
     def _keep(self, camera: str, message: Image) -> None:
         kept = self._depth[camera]
@@ -109,14 +123,19 @@ class ScenePositions:
             if camera not in geometries:
                 geometries[camera] = self._geometry(camera, stamps_ns[camera], sizes[camera])
             geometry = geometries[camera]
-            point = None if geometry is None else self._point(
-                seen, geometry, stamps_ns[camera], sizes)
-            objects.append(seen if point is None else replace(
-                seen, position_m=point, frame_id=self._settings.frame_id))
+            point = (
+                None if geometry is None else self._point(seen, geometry, stamps_ns[camera], sizes)
+            )
+            objects.append(
+                seen
+                if point is None
+                else replace(seen, position_m=point, frame_id=self._settings.frame_id)
+            )
         return replace(scene, objects=tuple(objects))
 
-    def _geometry(self, camera: str, stamp_ns: int,
-                  size: tuple[int, int]) -> CameraGeometry | None:
+    def _geometry(
+        self, camera: str, stamp_ns: int, size: tuple[int, int]
+    ) -> CameraGeometry | None:
         info = self._infos.get(camera)
         if info is None:
             self.problems[camera] = 'no camera_info'
@@ -129,14 +148,21 @@ class ScenePositions:
         across = size[0] / info.width if info.width else 1.0
         down = size[1] / info.height if info.height else 1.0
         try:
-            return CameraGeometry(info.k[0] * across, info.k[4] * down, info.k[2] * across,
-                                  info.k[5] * down, pose, self._settings.frame_id)
+            return CameraGeometry(
+                info.k[0] * across,
+                info.k[4] * down,
+                info.k[2] * across,
+                info.k[5] * down,
+                pose,
+                self._settings.frame_id,
+            )
         except ValueError as error:
             self.problems[camera] = f'camera_info: {error}'
             return None
 
-    def _point(self, seen: SeenObject, geometry: CameraGeometry, stamp_ns: int,
-               sizes: ImageSizes) -> Point | None:
+    def _point(
+        self, seen: SeenObject, geometry: CameraGeometry, stamp_ns: int, sizes: ImageSizes
+    ) -> Point | None:
         assert seen.box_px is not None
         message = self._depth_at(seen.camera, stamp_ns)
         if message is not None:
@@ -159,17 +185,29 @@ class ScenePositions:
         near_enough = abs(ns_of(nearest.header.stamp) - stamp_ns) <= _MAX_SKEW_NS
         return nearest if near_enough else None
 
-    def _from_depth(self, seen: SeenObject, geometry: CameraGeometry, depth: NDArray[np.generic],
-                    unit_m: float, sizes: Mapping[str, tuple[int, int]]) -> Point | None:
+    def _from_depth(
+        self,
+        seen: SeenObject,
+        geometry: CameraGeometry,
+        depth: NDArray[np.generic],
+        unit_m: float,
+        sizes: Mapping[str, tuple[int, int]],
+    ) -> Point | None:
         """Look into a depth image that may be of another resolution than the camera's image."""
         assert seen.box_px is not None
         size = sizes[seen.camera]
         across, down = depth.shape[1] / size[0], depth.shape[0] / size[1]
         x, y, width, height = seen.box_px
-        scaled = replace(geometry, fx=geometry.fx * across, cx=geometry.cx * across,
-                         fy=geometry.fy * down, cy=geometry.cy * down)
-        return position_from_depth((x * across, y * down, width * across, height * down), depth,
-                                   scaled, unit_m)
+        scaled = replace(
+            geometry,
+            fx=geometry.fx * across,
+            cx=geometry.cx * across,
+            fy=geometry.fy * down,
+            cy=geometry.cy * down,
+        )
+        return position_from_depth(
+            (x * across, y * down, width * across, height * down), depth, scaled, unit_m
+        )
 
     def destroy(self) -> None:
         """Take all entities back."""

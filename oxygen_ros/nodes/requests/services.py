@@ -1,4 +1,5 @@
 """The services that answer at once: instruction, memory report."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -21,13 +22,19 @@ class Services:
     :param set_instruction: returns why the instruction is refused, or nothing.
     """
 
-    def __init__(self, node: Node, runtime: Callable[[], Runtime | None],
-                 set_instruction: Callable[[str], str], faults: FaultLog) -> None:
+    def __init__(
+        self,
+        node: Node,
+        runtime: Callable[[], Runtime | None],
+        set_instruction: Callable[[str], str],
+        faults: FaultLog,
+    ) -> None:
         self._runtime = runtime
         self._set_instruction = set_instruction
         for name, service_type, callback in (
-                ('set_instruction', srv.SetInstruction, self._on_set_instruction),
-                ('get_memory_report', srv.GetMemoryReport, self._on_get_memory_report)):
+            ('set_instruction', srv.SetInstruction, self._on_set_instruction),
+            ('get_memory_report', srv.GetMemoryReport, self._on_get_memory_report),
+        ):
             node.create_service(service_type, f'~/{name}', faults.guard_service(name, callback))
 
     def _on_set_instruction(self, request: srv.SetInstruction.Request, response: Any) -> Any:

@@ -1,4 +1,5 @@
 """Cuts streamed text into pieces that can be spoken: sentences as soon as they are whole."""
+
 from __future__ import annotations
 
 _ENDS = '.!?\n'

@@ -1,4 +1,5 @@
 """The ingest thread: from image messages to frames, the newest of each camera only."""
+
 from __future__ import annotations
 
 from collections import deque
@@ -59,8 +60,14 @@ class CameraIngest:
     :param sink: called in the ingest thread.
     """
 
-    def __init__(self, cameras: tuple[str, ...], rules: IngestRules, clock: ClockBridge,
-                 sink: CameraSink, faults: FaultLog) -> None:
+    def __init__(
+        self,
+        cameras: tuple[str, ...],
+        rules: IngestRules,
+        clock: ClockBridge,
+        sink: CameraSink,
+        faults: FaultLog,
+    ) -> None:
         self.inputs = {name: CameraInput(CameraStream(name, rules, sink)) for name in cameras}
         self._clock = clock
         self._faults = faults

@@ -1,4 +1,5 @@
 """Everything that the node subscribes to: cameras, joint states, the instruction."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -25,7 +26,10 @@ from .sequence_gaps import SequenceGaps
 _RAW = (Image, 'image_raw')
 _COMPRESSED = (CompressedImage, 'image_raw/compressed')
 _TRANSPORTS: dict[str, tuple[tuple[Any, str], ...]] = {
-    'raw': (_RAW,), 'compressed': (_COMPRESSED,), 'auto': (_RAW, _COMPRESSED)}
+    'raw': (_RAW,),
+    'compressed': (_COMPRESSED,),
+    'auto': (_RAW, _COMPRESSED),
+}
 
 
 class Inputs:
@@ -36,12 +40,19 @@ class Inputs:
     :param on_resize: takes the name of a camera whose images have another size; any thread.
     """
 
-    def __init__(self, node: Node, settings: NodeSettings, sensors: SensorHub, clock: ClockBridge,
-                 on_instruction: Callable[[str], None], on_time_jump: Callable[[str], None],
-                 on_resize: Callable[[str], None], faults: FaultLog) -> None:
+    def __init__(
+        self,
+        node: Node,
+        settings: NodeSettings,
+        sensors: SensorHub,
+        clock: ClockBridge,
+        on_instruction: Callable[[str], None],
+        on_time_jump: Callable[[str], None],
+        on_resize: Callable[[str], None],
+        faults: FaultLog,
+    ) -> None:
         sink = CameraSink(sensors.put_frame, sensors.drop_frame, on_time_jump, on_resize)
-        self.ingest = CameraIngest(
-            sensors.config.cameras, settings.ingest, clock, sink, faults)
+        self.ingest = CameraIngest(sensors.config.cameras, settings.ingest, clock, sink, faults)
         self.joints = JointStateInput(settings.joints, settings.ingest, clock, sensors.put_state)
         self.camera_subscriptions: dict[str, list[Subscription[Any]]] = {}
         self._node = node
@@ -54,25 +65,32 @@ class Inputs:
         for camera in sensors.config.cameras:
             offer = functools.partial(self._on_image, camera)
             self.camera_subscriptions[camera] = [
-                self._subscribe(kind, f'{camera}/{topic}',
-                                functools.partial(offer, SequenceGaps()), newest)
-                for kind, topic in _TRANSPORTS[settings.image_transport]]
+                self._subscribe(
+                    kind, f'{camera}/{topic}', functools.partial(offer, SequenceGaps()), newest
+                )
+                for kind, topic in _TRANSPORTS[settings.image_transport]
+            ]
         self.joint_subscription = self._subscribe(
-            JointState, 'joint_states', self.joints.offer, newest)
+            JointState, 'joint_states', self.joints.offer, newest
+        )
         self.instruction_subscription = self._subscribe(
-            String, 'instruction', lambda message: on_instruction(message.data), latched)
+            String, 'instruction', lambda message: on_instruction(message.data), latched
+        )
 
-    def _on_image(self, camera: str, gaps: SequenceGaps, message: Image | CompressedImage,
-                  info: MessageInfo) -> None:
+    def _on_image(
+        self, camera: str, gaps: SequenceGaps, message: Image | CompressedImage, info: MessageInfo
+    ) -> None:
         before = gaps.missed
         gaps.take(info)
         self.ingest.inputs[camera].missed += gaps.missed - before
         self.ingest.offer(camera, message)
 
-    def _subscribe(self, kind: type, topic: str, callback: Callable[..., None],
-                   qos: QoSProfile) -> Subscription[Any]:
+    def _subscribe(
+        self, kind: type, topic: str, callback: Callable[..., None], qos: QoSProfile
+    ) -> Subscription[Any]:
         return make_subscription(
-            self._node, kind, topic, self._faults.guard(topic, callback), qos, self._group)
+            self._node, kind, topic, self._faults.guard(topic, callback), qos, self._group
+        )
 
     def forget(self) -> None:
         """Use nothing that has come so far: time jumped."""

@@ -1,4 +1,5 @@
 """Joint states: mapped by name and handed on at once, which is cheap enough for the callback."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -14,8 +15,13 @@ from ..clocks import ClockBridge, ns_of
 class JointStateInput:
     """Takes joint_states; belongs to the executor's thread."""
 
-    def __init__(self, joints: Sequence[str], rules: IngestRules, clock: ClockBridge,
-                 put_state: Callable[[RobotState], None]) -> None:
+    def __init__(
+        self,
+        joints: Sequence[str],
+        rules: IngestRules,
+        clock: ClockBridge,
+        put_state: Callable[[RobotState], None],
+    ) -> None:
         self.stream = JointStream(joints, rules, put_state)
         self.counts = self.stream.counts
         self._clock = clock

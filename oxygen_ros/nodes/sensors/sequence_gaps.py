@@ -1,4 +1,5 @@
 """Messages that were published and never came, by the numbers that the middleware gives them."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping

@@ -1,4 +1,5 @@
 """Plays a recording to the node at its own pace, as if it happened now, or on its own clock."""
+
 from __future__ import annotations
 
 import sys
@@ -39,11 +40,18 @@ PARAMETERS = (
     ParameterSpec('loop', False, 'Play it again and again'),
     ParameterSpec('start_offset', 0.0, 'Where in the recording to begin', 's', 0.0, 1e6),
     ParameterSpec('remap', [''], 'Recorded topics taken for others, each as /recorded:=/other'),
-    ParameterSpec('wait_for_listeners', False,
-                  'Begin only when every topic that is played has a subscriber'),
-    ParameterSpec('clock_hz', 0.0,
-                  'How often /clock has the time of the recording, which header stamps then keep; '
-                  '0: never, stamps are moved to now', 'Hz', 0.0, 1000.0),
+    ParameterSpec(
+        'wait_for_listeners', False, 'Begin only when every topic that is played has a subscriber'
+    ),
+    ParameterSpec(
+        'clock_hz',
+        0.0,
+        'How often /clock has the time of the recording, which header stamps then keep; '
+        '0: never, stamps are moved to now',
+        'Hz',
+        0.0,
+        1000.0,
+    ),
 )
 
 _MAX_PAUSE_S = 1.0  # between the end of a run and the next
@@ -75,8 +83,10 @@ class BagPlayer(Node):
         if not layout.topics:
             raise BagError(path, 'cameras or joint states', f'only {set(layout.ignored.values())}')
         if offset_s > layout.duration_s:
-            raise OxygenError(f'start_offset: expected at most {layout.duration_s:.1f} s, '
-                              f"the recording's length, got {offset_s:g}")
+            raise OxygenError(
+                f'start_offset: expected at most {layout.duration_s:.1f} s, '
+                f"the recording's length, got {offset_s:g}"
+            )
         self._start_ns = self._bag.start_ns + round(offset_s * 1e9)
         self._pause_ns = round(_pause_s(layout) * 1e9)
         self._has_clock = settings['clock_hz'] > 0.0
@@ -94,8 +104,10 @@ class BagPlayer(Node):
             self._pace.pause(True)
             self._num_heard = 0
             self._start_timer = self.create_timer(
-                _LISTENERS_PERIOD_S, self._begin_when_heard,
-                clock=Clock(clock_type=ClockType.STEADY_TIME))
+                _LISTENERS_PERIOD_S,
+                self._begin_when_heard,
+                clock=Clock(clock_type=ClockType.STEADY_TIME),
+            )
         self.create_service(SetBool, '~/pause', self._on_pause)
         if self._has_clock:
             self._publish_time_at(settings['clock_hz'])
@@ -187,7 +199,8 @@ class BagPlayer(Node):
     def _publish_time_at(self, rate_hz: float) -> None:
         # As tools publish and hear it: the newest counts.
         publisher = self.create_publisher(
-            ClockTime, '/clock', QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT))
+            ClockTime, '/clock', QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+        )
 
         def publish() -> None:
             now_ns = self._origin_ns + self._pace.position_ns()

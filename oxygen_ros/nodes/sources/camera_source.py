@@ -1,4 +1,5 @@
 """Cameras, joints and an instruction without a robot: what the demo runs the node against."""
+
 from __future__ import annotations
 
 from array import array
@@ -28,9 +29,11 @@ PARAMETERS = (
     ParameterSpec('num_joints', 7, 'Joints, named joint_0, joint_1 and so on', '', 1, 256),
     ParameterSpec('joints', [''], 'Names of the joints, in place of num_joints'),
     ParameterSpec('joint_rate_hz', 100.0, 'Joint states a second', 'Hz', 1.0, 1000.0),
-    ParameterSpec('record_file', '',
-                  'At the end, write the stamps of the images of each camera there (JSON); empty: '
-                  'do not'),
+    ParameterSpec(
+        'record_file',
+        '',
+        'At the end, write the stamps of the images of each camera there (JSON); empty: do not',
+    ),
     ParameterSpec('instruction', 'put the cup on the plate', 'What the robot is told to do'),
 )
 
@@ -51,19 +54,27 @@ class CameraSource(Node):
         settings = declare(self, PARAMETERS)
         cameras = settings['cameras']
         if len(set(cameras)) != len(cameras) or not all(map(_is_topic_name, cameras)):
-            raise OxygenError('cameras: expected different names of letters, digits, _ and /, '
-                              f'got {cameras}')
+            raise OxygenError(
+                f'cameras: expected different names of letters, digits, _ and /, got {cameras}'
+            )
         self._cameras = [
-            (self.create_publisher(Image, f'{camera}/image_raw', qos_profile_sensor_data),
-             [_message(camera, frame)
-              for frame in render_scene(index, len(cameras), settings['height'],
-                                        settings['width'])])
-            for index, camera in enumerate(cameras)]
+            (
+                self.create_publisher(Image, f'{camera}/image_raw', qos_profile_sensor_data),
+                [
+                    _message(camera, frame)
+                    for frame in render_scene(
+                        index, len(cameras), settings['height'], settings['width']
+                    )
+                ],
+            )
+            for index, camera in enumerate(cameras)
+        ]
         self._num_published = 0
         self._record_file = settings['record_file']
         self._stamps_ns: dict[str, list[int]] = {camera: [] for camera in cameras}
         joint_names = [name for name in settings['joints'] if name] or [
-            f'joint_{index}' for index in range(settings['num_joints'])]
+            f'joint_{index}' for index in range(settings['num_joints'])
+        ]
         self._joints = JointState(name=joint_names)
         self._joint_publisher = self.create_publisher(JointState, 'joint_states', 10)
         latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
@@ -94,8 +105,9 @@ class CameraSource(Node):
         speed = _MOTION_RAD * 2.0 * math.pi / _MOTION_PERIOD_S
         joints = range(len(self._joints.name))
         self._joints.header.stamp = now.to_msg()
-        self._joints.position = array('d', [_MOTION_RAD * math.sin(angle + index)
-                                            for index in joints])
+        self._joints.position = array(
+            'd', [_MOTION_RAD * math.sin(angle + index) for index in joints]
+        )
         self._joints.velocity = array('d', [speed * math.cos(angle + index) for index in joints])
         self._joint_publisher.publish(self._joints)
 

@@ -1,4 +1,5 @@
 """A small table scene, seen by any number of cameras: pictures to try things with, made here."""
+
 from __future__ import annotations
 
 import math
@@ -18,8 +19,9 @@ _OBJECTS = (
 )
 
 
-def render_scene(camera: int, num_cameras: int, height: int, width: int
-                 ) -> list[NDArray[np.uint8]]:
+def render_scene(
+    camera: int, num_cameras: int, height: int, width: int
+) -> list[NDArray[np.uint8]]:
     """Draw one loop of the scene as a camera sees it.
 
     The number of frames is bounded by memory; each differs from the one before, and the first
@@ -51,8 +53,10 @@ def _frame(background: NDArray[np.uint8], camera: int, phase: float) -> NDArray[
     view = camera * 2.0 * math.pi / 5.0
     for number, (colour, radius, turns, start, size) in enumerate(_OBJECTS):
         angle = 2.0 * math.pi * turns * phase + start + view
-        centre = (round(width / 2 + unit * radius * math.cos(angle)),
-                  round(height / 2 + unit * radius * math.sin(angle) * (0.6 + 0.1 * camera % 0.4)))
+        centre = (
+            round(width / 2 + unit * radius * math.cos(angle)),
+            round(height / 2 + unit * radius * math.sin(angle) * (0.6 + 0.1 * camera % 0.4)),
+        )
         half = max(1, round(unit * size))
         if number == 0:
             corner = (centre[0] - half, centre[1] - half)
