@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Build the interfaces with CMakeLists.txt for `pip install` on a machine without ROS.
 
 `colcon build` uses CMakeLists.txt on its own and never reads this file. Here CMake installs into a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Run the node with no robot: generated cameras and joints stand in for it."""
 
 from __future__ import annotations

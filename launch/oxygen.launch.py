@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Start the node on a robot: one VLA model that moves, talks and remembers."""
 
 from __future__ import annotations

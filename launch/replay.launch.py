@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Play a rosbag2 recording against the node; cameras and joints are those of the recording."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One Vision-Language-Action model on the robot that moves, talks and remembers at once.
 
 The generated interfaces (msg, srv, action) lie in the installed copy of this package; from a

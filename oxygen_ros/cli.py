@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The `oxygen` command: one module a subcommand, loaded only when it is asked for."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The base of all errors that are the caller's to mend; each says what was expected and got."""
 
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Packages of PyPI that a build by colcon does not bring: what is missing, and how to install it.
 
 Imports nothing of them, nor of this package.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Values that cross layers: plain frozen data, numpy only.
 
 Two clocks appear, never mixed: `*_stamp_ns` is ROS time as a sensor or a message states it,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Write resource/tokenizer.json: token i is byte i; then <pad>, <bos>, <eos> and five reserved."""
 
 from pathlib import Path

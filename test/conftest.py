@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What all tests share: one torch thread, slow tests on demand, and where recorded data lies."""
 
 from pathlib import Path

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The checks of scripts/check, as tests: style and types."""
 
 import importlib.util

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every test that doc/faults.md names is there."""
 
 import ast

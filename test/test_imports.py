@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which layer may import which: nothing below the nodes needs ROS."""
 
 import ast

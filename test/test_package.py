@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What describes the package agrees with itself, with the sources and with what is installed."""
 
 import ast

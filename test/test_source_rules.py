@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What no source may do: run text as code, load code from data, wait in a callback."""
 
 import ast
@@ -129,6 +130,20 @@ def test_no_source_runs_text_or_data_as_code_or_spins_in_a_callback():
 )
 def test_what_is_forbidden_is_found(line):
     assert len(problems(line)) == 1
+
+
+def test_each_source_names_its_licence():
+    folders = ('oxygen_ros', 'test', 'launch')
+    sources = [path for folder in folders for path in (ROOT / folder).rglob('*.py')]
+    programs = [path for folder in ('scripts', '.ci') for path in (ROOT / folder).iterdir()]
+    sources += [*filter(Path.is_file, programs), ROOT / 'setup.py', ROOT / 'CMakeLists.txt']
+    unnamed = [
+        str(path.relative_to(ROOT))
+        for path in sources
+        if path.stat().st_size
+        and '# SPDX-License-Identifier: Apache-2.0' not in path.read_text().split('\n', 2)[:2]
+    ]
+    assert len(sources) > 400 and not unnamed, unnamed
 
 
 def test_the_only_loader_of_yaml_with_rules_of_its_own_is_a_safe_one():

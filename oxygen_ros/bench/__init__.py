@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """The benchmark: rows and loads of one run, side by side."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Speed of the attention backends side by side, one layer of the small model at a time."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The limits of this machine: a bare 50 Hz loop, the rates of a product and of a copy."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Throughput of the batched decode step against the number of requests in it."""
 
 from __future__ import annotations

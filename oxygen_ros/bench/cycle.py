@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The three-task cycle: each frame brings an action, a dialogue and a scene-graph request."""
 
 from __future__ import annotations

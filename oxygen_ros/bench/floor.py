@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The arithmetic floor of the action pass on this machine."""
 
 from __future__ import annotations

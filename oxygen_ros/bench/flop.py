@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Counting the floating-point operations of a stage, every product and attention included."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`oxygen bench load`: the node under the full load, and a recording of that very run."""
 
 from __future__ import annotations

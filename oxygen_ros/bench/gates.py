@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is claimed, what was measured, and whether it holds; best of the rounds of one run."""
 
 from __future__ import annotations

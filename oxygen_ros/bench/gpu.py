@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a GPU makes of the engine: the small model, and one of pi0.5's size with random weights.
 
 Each part's figures are in the JSON file before the next part begins.

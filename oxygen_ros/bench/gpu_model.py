@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What one model does on a GPU in the engine: stages, memory, the three-task cycle, waits."""
 
 from __future__ import annotations

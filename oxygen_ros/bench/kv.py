@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """KV memory, measured: shared against isolated caches, at the peak of one frame and over a steady
 load.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Language alone in a process of its own: what a second copy of the model would do beside the
 action's.
 """

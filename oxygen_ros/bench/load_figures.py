@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Figures of one run under load: of its client's recording, and of what the node left."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The loads of the benchmark, and one run of the real node under one of them, over DDS."""
 
 from __future__ import annotations

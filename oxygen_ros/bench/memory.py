@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`oxygen bench memory`: a store of 100,000 objects, asked while it is written to."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`oxygen bench monitoring`: what watching costs the control tick.
 
 Under the full load, blocks of time without and with ~/latency, /diagnostics and the window take

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A real model's sizes with random weights, drawn on the device: to measure without files."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The rows of the benchmark: settings of one engine, never other code."""
 
 from __future__ import annotations

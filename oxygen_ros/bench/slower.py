@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The action pass as it would be without each optimisation: the same numbers, in more steps."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One action chunk of a checkpoint, stage by stage, beside its arithmetic floor."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every optimisation of the action pass and the prefill beside what it took the place of."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the benchmark measures: a model, and the robot that it is made for."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`oxygen bench`: all rows and loads side by side in one run."""
 
 from __future__ import annotations

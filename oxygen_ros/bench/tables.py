@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The figures of `oxygen bench` as tables for people."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The time of every unit that an engine ran, put together to stages."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A whole engine with synthetic sensors, on virtual or real time: what every measurement without
 ROS stands on.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`oxygen inspect`: what a checkpoint holds and lacks, or how a running node uses its memory."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`oxygen make-checkpoint DIR`: a checkpoint with random weights in LeRobot's layout."""
 
 from __future__ import annotations

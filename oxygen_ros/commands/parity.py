@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`oxygen parity FOLDER...`: a model against the outputs of the implementation it came from."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`oxygen plan`: whether a model fits a board, how fast at best, and what a fleet costs."""
 
 from __future__ import annotations

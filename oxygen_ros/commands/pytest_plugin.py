@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Replay tests for users: pytest finds the fixture `oxygen_replay` once the package is installed.
 
 Nothing but pytest is imported before the fixture is used. See doc/replay.md.

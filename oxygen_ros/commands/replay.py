@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`oxygen replay BAG`: a recording against the node, exactly repeatable or in real time."""
 
 from __future__ import annotations

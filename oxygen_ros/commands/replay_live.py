@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A recording against the real node in real time: player and node in processes, over DDS."""
 
 from __future__ import annotations

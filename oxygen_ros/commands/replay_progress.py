@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A bar on the terminal for what takes as long as a recording."""
 
 from __future__ import annotations

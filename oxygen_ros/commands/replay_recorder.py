@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The client of a replay in real time: brings the node up, asks, and records what it publishes."""
 
 from __future__ import annotations

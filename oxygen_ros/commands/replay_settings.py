@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Settings of a replay from a recording's layout and the node's parameters."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Control: from action chunks to one bounded target per tick. numpy only; no ROS, no threads."""
 
 from . import hold_reasons

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the numbers of a chunk mean, and what is sent to the actuators for them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who drives the robot: the state machine behind enable, hold, stop and takeover."""
 
 from __future__ import annotations

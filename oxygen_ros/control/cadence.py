@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Absolute deadlines of a periodic loop: late ones are counted and skipped, never made up for."""
 
 from __future__ import annotations

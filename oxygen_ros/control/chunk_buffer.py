@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The chunk buffer: action chunks in, "the target at time t" out, indexed by time alone."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Steady clocks: the machine's own, and one that a test or a replay moves by hand."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names of the reasons for which a tick holds: stable, for messages, diagnostics and tests."""
 
 from __future__ import annotations

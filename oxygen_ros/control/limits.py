@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Per-joint limits, and the limiter that no target leaves the tick without passing."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Memory of the process: kept where it is, asked for and reported."""
 
 from __future__ import annotations

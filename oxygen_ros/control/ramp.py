@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A soft start: from where the robot is to where the chunk wants it."""
 
 from __future__ import annotations

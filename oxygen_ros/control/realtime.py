@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Real-time settings of the process and of the tick's thread, each in force or refused."""
 
 from __future__ import annotations

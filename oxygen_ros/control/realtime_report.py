@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What came of each real-time setting that was asked for."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The joints' limits from a URDF, the form in which robots describe themselves."""
 
 from __future__ import annotations

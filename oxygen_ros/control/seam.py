@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One chunk in the buffer: its values over time, and how far it has been faded in."""
 
 from __future__ import annotations

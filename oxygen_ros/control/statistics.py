@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Figures of the tick: cheap to record, computed only when asked for."""
 
 from __future__ import annotations

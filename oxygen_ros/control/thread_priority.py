@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Priorities and cores of threads, asked for and reported."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The decision of one control tick: which target the actuators get, or why they hold."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How a checkpoint's cameras and joints and those of the demo's source find each other."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`oxygen demo`: from nothing to a running node, a question, a scene graph and a table."""
 
 from __future__ import annotations

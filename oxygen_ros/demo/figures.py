@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The figures of a demo run, from what a client received; no ROS here."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Child processes of the demo: started together, watched, and ended cleanly."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where the demo's images and joint states come from: a generated scene, or a recording."""
 
 from __future__ import annotations

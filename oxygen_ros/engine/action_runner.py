@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The action task: its context on the newest complete prefix, when a pass is due, the pass."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The clock that the engine is given: it has none of its own."""
 
 from __future__ import annotations

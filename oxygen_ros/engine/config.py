@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Settings of the engine: frozen, checked once.
 
 The baselines of the benchmark are settings too, not other code.

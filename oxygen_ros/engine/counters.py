@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the engine has done, as plain counts: the evidence of the tests and of the reports."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The engine: one shared perceptual prefix, read by an action and by text requests, in slices.
 
 The façade is synchronous and owns no thread: whoever calls `run_cycle` owns the engine, its model

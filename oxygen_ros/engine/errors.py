@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Errors of the engine's memory."""
 
 from ..errors import OxygenError

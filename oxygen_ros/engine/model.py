@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Protocol through which a model is handed to the engine; the engine never imports models.
 
 A model is maths without memory: it holds weights and no K/V. Each layer gets a function `attend`

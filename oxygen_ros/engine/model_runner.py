@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Model and pages joined: runs vision, layers and heads for spans of tokens, and counts them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the engine has to know of a model: sizes, what its prefix holds, where its state goes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From message fields to the engine's values: pixels, joint positions, newest-wins slots.
 
 Knows no message class and no middleware, so that the live node and the deterministic replay take

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One camera's messages in the order of their coming: which become frames, and what is odd."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """JPEG and PNG to RGB; what is cut off or absurdly large is refused before it is decoded."""
 
 from __future__ import annotations

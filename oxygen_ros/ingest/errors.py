@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What ingest raises: sensor data that must not reach the engine."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A camera whose driver lives and whose picture stands still: fresh stamps on the same pixels."""
 
 from __future__ import annotations

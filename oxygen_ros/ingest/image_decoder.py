@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Raw image messages to RGB: takes fields, knows no message class."""
 
 from __future__ import annotations

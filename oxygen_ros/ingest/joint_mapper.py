@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Joint states by name: the order and the number of a message's joints are the driver's affair."""
 
 from __future__ import annotations

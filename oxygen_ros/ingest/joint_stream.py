@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Joint states in the order of their coming: which are the robot's measured positions."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The slot between a callback and the thread that works: the newest value wins, never a queue."""
 
 from __future__ import annotations

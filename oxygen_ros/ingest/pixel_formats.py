@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pixel formats of sensor_msgs/Image that are colour (or grey), and how each becomes RGB."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is asked of every message before its content is looked at: when it was made."""
 
 from __future__ import annotations

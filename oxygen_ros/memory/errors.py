@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What can go wrong with memory and accounts; none of it may stop the robot."""
 
 from __future__ import annotations

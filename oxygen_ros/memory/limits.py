@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bounds on what is stored: lengths of text, sizes of pages."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Mixture-of-Transformers VLA models: maths and weights, handed to the engine as a `VLAModel`."""
 
 from .checkpoint import load_checkpoint

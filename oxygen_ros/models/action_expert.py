@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The action expert: layers over the language expert's K/V, conditioned on flow time by adaRMS.
 
 pi0.5 in openpi `models/gemma.py` and `models/pi0.py`: cond = silu(W2 silu(W1 emb(t))), and at each

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """LoRA adapters of the language layers, from a folder in PEFT's format.
 
 y = x W + (alpha / r) (x A^T) B^T, Hu et al. 2021; with use_rslora alpha / sqrt(r). They act on

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which camera and which joints of the robot stand for which input of a checkpoint."""
 
 from __future__ import annotations

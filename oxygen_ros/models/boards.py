@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What boards can do, by their makers' data sheets: dense bfloat16, no sparsity."""
 
 from __future__ import annotations

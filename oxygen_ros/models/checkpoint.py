@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A checkpoint folder to a model: config, weights, processing, adapter, checksum."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`torch.compile` around the two passes that run most, with the eager ones behind them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A checkpoint's config.json, read into our terms.
 
 LeRobot writes the policy's config, with `type`; openpi's converter writes sizes by variant and no

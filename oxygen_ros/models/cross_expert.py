@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SmolVLA's action expert: even layers attend to prefix and suffix, odd ones to the prefix alone.
 
 LeRobot `policies/smolvla/smolvlm_with_expert.py`. An odd layer projects the language model's

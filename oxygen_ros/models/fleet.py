@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a fleet costs an hour: boards over their lifetime, and power."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Flow matching by Euler steps from noise (t = 1) to data (t = 0).
 
 openpi `models/pi0.py`, `sample_actions` and `posemb_sincos`: x <- x + dt * v(x, t), dt = -1 / S,

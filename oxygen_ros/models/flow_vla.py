@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the families have in common: vision, language, and the shape of an action pass."""
 
 from __future__ import annotations

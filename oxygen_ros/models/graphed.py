@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CUDA graphs around the passes that launch most kernels, with the eager ones behind them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Camera images as a vision tower takes them: resized with padding, channels first, [-1, 1].
 
 OpenCV's thread count is a setting of the whole process and is left alone here: it splits a resize

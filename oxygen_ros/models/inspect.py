@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a checkpoint folder holds, what it lacks, and whether it would load."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One naming of a checkpoint's tensors, whoever wrote it.
 
 LeRobot prefixes every name with `model.`, openpi does not. transformers moved `vision_model` and

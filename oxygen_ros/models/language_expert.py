@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The language expert: token embedding, decoder layers, final norm and output head."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Transformer layers of the Mixture-of-Transformers families: RMSNorm, RoPE, gated MLP, q/k/v.
 
 Formulas: Gemma as in openpi `models/gemma.py` (fp32 statistics, eps 1e-6, half-split RoPE with

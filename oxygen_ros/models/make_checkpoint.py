@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writing a checkpoint with random weights in LeRobot's layout: to try, test and measure with."""
 
 from __future__ import annotations

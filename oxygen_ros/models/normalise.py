@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Normalisation of states and actions, by the arithmetic of whoever trained the model.
 
 LeRobot `processor/normalize_processor.py` and openpi `transforms.py` differ in what they add to a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One sequence on the engine's paged attention without an engine: for parity and measurement."""
 
 from __future__ import annotations

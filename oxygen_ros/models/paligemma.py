@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """PaliGemma: images and text without actions, to prove the text head against transformers."""
 
 from __future__ import annotations

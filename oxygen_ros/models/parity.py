@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parity of a model with the implementation that its checkpoint came from.
 
 A folder holds a checkpoint and beside it `io.safetensors`: inputs in the model's own terms and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parity of pre- and post-processing with LeRobot and openpi, from a folder of references."""
 
 from __future__ import annotations

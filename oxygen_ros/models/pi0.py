@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """pi0: a state token before the actions, the flow time joined to the actions.
 
 openpi `models/pi0.py` (pi05=False); LeRobot `policies/pi0/modeling_pi0.py`. Sequence of an action

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """pi0.5: the state is text in the prompt, the flow time modulates every norm of the expert.
 
 openpi `models/pi0.py` (pi05=True); LeRobot `policies/pi05/modeling_pi05.py`. Sequence of an action

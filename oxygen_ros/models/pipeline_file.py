@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """LeRobot's policy_preprocessor.json and policy_postprocessor.json, with their state files."""
 
 from __future__ import annotations

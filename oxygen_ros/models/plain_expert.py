@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The action expert without adaRMS (pi0): the flow time enters with the actions.
 
 openpi `models/pi0.py`, `embed_suffix`: token = W2 silu(W1 [action; emb(t)] + b1) + b2. The part of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Memory and roofline times of a model on a board, before anything runs; all of it estimated.
 
 KV memory is that of the engine's own pool for these settings. Times are floors: arithmetic over

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sizes of the real models, by name.
 
 openpi `models/gemma.py`, `models/siglip.py`; LeRobot `policies/smolvla/configuration_smolvla.py`

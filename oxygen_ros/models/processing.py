@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Between a robot and a model: images, prompt, state and actions in the model's terms."""
 
 from __future__ import annotations

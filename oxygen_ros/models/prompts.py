@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The text that a family's prompt is made of.
 
 pi0.5: LeRobot `policies/pi05/processor_pi05.py`, openpi `models/tokenizer.py`. The state must be

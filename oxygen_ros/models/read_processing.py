@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A checkpoint folder's own pre- and post-processing, LeRobot's or openpi's."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tiny model without anything clever: the oracle that fused and paged results are held to.
 
 Every call recomputes everything with plain dense attention under an explicit mask: no cache, no

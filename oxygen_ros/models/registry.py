@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Models by name, or by the folder of a checkpoint."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SmolVLA: a state token of the language model, a causal expert that crosses to the prefix.
 
 LeRobot `policies/smolvla/`. Sequence of an action pass: [cameras, prompt][state][action 0 ..

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names and shapes of all tensors of a model, without any file: to generate, count and plan."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tokenizer of a checkpoint folder, and the bytes behind its tokens."""
 
 from __future__ import annotations

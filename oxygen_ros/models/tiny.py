@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The project's own small MoT VLA: pi0.5's maths at 1.2 million parameters, state in the suffix.
 
 Sequence of an action pass: [prefix][instruction, where it is private][state, action 0 .. 15], the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sizes and choices of the tiny model."""
 
 from __future__ import annotations

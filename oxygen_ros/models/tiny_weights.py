@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Seeded random weights of the tiny model, in the key layout of a pi0.5 checkpoint.
 
 Drawn so that an untrained model still behaves like one worth testing: every branch contributes

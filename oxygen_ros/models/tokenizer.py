@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tokenizers from `tokenizers` JSON files, and the bytes behind byte-level tokens."""
 
 from __future__ import annotations

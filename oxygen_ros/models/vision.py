@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SigLIP vision tower with its projector into the language width.
 
 openpi `models/siglip.py`: patch convolution plus learned position, pre-LayerNorm layers (eps

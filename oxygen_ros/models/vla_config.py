@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sizes and conventions of a pi0.5, pi0 or SmolVLA model."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tensors of a checkpoint folder, memory-mapped: read only as far as they are taken."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Named weight tensors: strict reading, and the checksum that provenance carries."""
 
 from __future__ import annotations

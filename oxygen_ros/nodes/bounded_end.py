@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An end that comes, whatever the middleware's destructors are stuck in."""
 
 from __future__ import annotations

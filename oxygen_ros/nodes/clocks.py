@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Between the two clocks: ROS time for stamps, this machine's steady clock for control."""
 
 from __future__ import annotations

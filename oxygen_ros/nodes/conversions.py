@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From the engine's values to messages; no decisions here."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """All that exists while the node is configured: runtime, inputs, outputs, timers."""
 
 from __future__ import annotations

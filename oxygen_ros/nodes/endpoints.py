@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Topics that cost the executor nothing between messages, and what stands at their other ends."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Guards: an exception in a callback is counted, kept and logged, and ends nothing."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the launch files make of their arguments; knows no launch, so it can be tested alone."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs one lifecycle node as a process: autostart, and an end that leaves time for a last hold."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A lifecycle node that leaves nothing behind in the middleware."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The node: one VLA model that moves, talks and remembers, as a managed ROS 2 node."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs one node as a process: a clean end by signal, one line for the user's errors."""
 
 from __future__ import annotations

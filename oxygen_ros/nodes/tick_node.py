@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tick as a process of its own: it plays the engine's chunks, and holds when they end.
 
 It loads neither a model nor torch, and no fault of the engine's process reaches it: a crash, a

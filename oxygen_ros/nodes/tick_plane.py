@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """All that exists while the tick's node is configured: the loop, its inputs and its outputs."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """When ROS time does not go on from where it was: a simulation or a recording began anew."""
 
 from __future__ import annotations

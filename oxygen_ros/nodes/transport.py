@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The middleware's transport, chosen before rclpy starts."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A call of the executor that any thread may ask for."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What makes the past void: time that jumps, and cameras that see something else."""
 
 from __future__ import annotations

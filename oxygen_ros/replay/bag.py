@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Recordings made by rosbag2: whole, split, compressed, without metadata, damaged."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Recorded messages into the sensor hub, by the rules by which the node takes live ones."""
 
 from __future__ import annotations

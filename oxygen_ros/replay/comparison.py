@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two replays compared: the first output that differs, and the observation that it came from."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Finds the storage files of a recording, a folder or a file, and opens them by content."""
 
 from __future__ import annotations

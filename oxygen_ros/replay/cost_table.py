@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What each unit of work costs on virtual time, so that a replay's schedule is the same anywhere.
 
 Costs of the model `tiny` on one CPU core, rounded; size 0 stands for any size. With another model

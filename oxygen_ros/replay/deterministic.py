@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A recording played in process on its own clock: the same settings give the same outputs."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Goldens: a replay's outputs as a small JSON file, or as a bag with every value."""
 
 from __future__ import annotations

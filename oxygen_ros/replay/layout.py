@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a recording holds for the robot (cameras, joints, instruction) and where it plays."""
 
 from __future__ import annotations

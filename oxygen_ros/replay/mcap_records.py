@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The few MCAP records that reading needs; of a chunk that is cut off, its beginning."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """MCAP files: by their index when that is sound, else by a scan of what there is."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Deserialisation by the definitions that a recording carries, else by those of ROS 2 itself."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The types of a replay's outputs for rosbags: ROS 2's own, and ours from their definitions."""
 
 from __future__ import annotations

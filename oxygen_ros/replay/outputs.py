@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a replay gives out: messages of the node's types, each with the time at which it left."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pace at which a recording is played: its rate, pauses, and the end of playing."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads a recording ahead of its playing, so that no message waits for the disk."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Outputs written as an MCAP bag that holds the definitions of its types."""
 
 from __future__ import annotations

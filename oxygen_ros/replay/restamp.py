@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Header stamps of recorded messages moved to the time of playing, as bytes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Outputs as rows to compare: what must be equal, and numbers that may differ a little."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Scene-graph requests of a replay: their grammar, their texts merged into one graph."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SQLite files: by a query when they are sound, else message by message around the damage."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What every storage of a recording gives, whatever its format: topics, messages, damage."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What happens beside the engine while a replay's time passes, in order of time."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The plots of a benchmark: rows of settings side by side."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The project's claims beside the figures that were measured."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Colours that are told apart by everyone, on light and on dark ground."""
 
 from __future__ import annotations

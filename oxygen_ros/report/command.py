@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`oxygen report`: a self-contained page from a recording or from a benchmark's JSON."""
 
 from __future__ import annotations

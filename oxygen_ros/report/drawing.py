@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How all plots of the page look; matplotlib without a window."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The fields of oxygen_ros/msg/LatencyReport, and one report as a row of numbers."""
 
 from __future__ import annotations

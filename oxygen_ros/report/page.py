@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One HTML page that needs nothing else: styles and pictures are inside."""
 
 from __future__ import annotations

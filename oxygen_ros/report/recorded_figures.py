@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The figures of a recording, under the names that a benchmark gives them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a recording says about latency, read whole into arrays."""
 
 from __future__ import annotations

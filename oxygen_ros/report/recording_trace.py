@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A recording as a trace: targets, action passes, slices, and figures of ~/latency as graphs."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """When a figure is good, worth a look or bad; the same limits for window, terminal and page."""
 
 from __future__ import annotations

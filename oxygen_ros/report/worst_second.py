@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The second around the worst deadline, tick by tick, and what the engine ran in it."""
 
 from __future__ import annotations

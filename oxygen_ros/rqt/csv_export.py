@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """All reports kept, as a CSV file."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Joins a node's subscriptions to the widget, across threads."""
 
 from __future__ import annotations

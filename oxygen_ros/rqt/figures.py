@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The figures that are shown as numbers: where each comes from, its text and its limits."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The reports of the last minutes in ring buffers, on the steady clock of who watches."""
 
 from __future__ import annotations

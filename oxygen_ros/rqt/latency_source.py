@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Subscribes to ~/latency and /diagnostics and hands on plain numbers."""
 
 from __future__ import annotations

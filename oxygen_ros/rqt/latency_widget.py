@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The latency monitor: figures, plots and controls in one plain Qt widget."""
 
 from __future__ import annotations

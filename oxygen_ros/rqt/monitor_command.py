@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`oxygen monitor`: the latency widget in a window of its own, without rqt."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the monitor shows: a window on the history that can be paused."""
 
 from __future__ import annotations

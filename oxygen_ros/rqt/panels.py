@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The monitor's six plots, made from the reports in view."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One plot as data: what is drawn, not how."""
 
 from __future__ import annotations

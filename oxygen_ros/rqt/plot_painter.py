@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Paints a plot: axes, limits, series, legend."""
 
 from __future__ import annotations

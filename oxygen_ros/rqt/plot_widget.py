@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Qt widget that shows one plot."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The rqt plugin: our widget in rqt's frame, on rqt's node."""
 
 from __future__ import annotations

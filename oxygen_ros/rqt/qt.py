@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The one place that picks a Qt binding: the one that rqt uses, else PyQt5."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Axes and lines in numbers: round marks, gaps, and as many points as there are pixels."""
 
 from __future__ import annotations

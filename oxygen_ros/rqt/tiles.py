@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The row of numbers above the plots."""
 
 from __future__ import annotations

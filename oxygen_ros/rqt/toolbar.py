@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The controls above the plots: topic, window, pause, clear, export, and whether reports come."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`oxygen top`: the figures of ~/latency in a terminal, for a robot reached by ssh."""
 
 from __future__ import annotations

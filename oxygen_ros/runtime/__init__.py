@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """The threads: engine, tick, ingest and writer around the layers below."""

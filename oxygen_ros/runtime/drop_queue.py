@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A bounded queue that never blocks its producers: when it is full, the least important goes."""
 
 from __future__ import annotations

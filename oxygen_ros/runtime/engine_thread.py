@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The one thread that owns the engine, its inbox and its faults."""
 
 from __future__ import annotations

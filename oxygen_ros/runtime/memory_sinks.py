@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where the memory writer writes to: the store and the audit log, each with its own trouble."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The thread that writes memory and accounts to disk, so that no other thread waits for one."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """All that runs on the robot except ROS: engine thread, tick, chunk buffer, sensors."""
 
 from __future__ import annotations

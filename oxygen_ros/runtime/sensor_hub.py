@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Newest-wins slots for cameras and the robot's state, and observations made of them on demand."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tick with all that it needs: chunk buffer, arming, decision, thread, real-time settings."""
 
 from __future__ import annotations

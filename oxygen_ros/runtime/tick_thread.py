@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tick's own thread: a callback at absolute deadlines on the steady clock."""
 
 from __future__ import annotations

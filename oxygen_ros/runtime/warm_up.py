@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Warm-up: every kind and usual size of work once before the node says it is ready."""
 
 from __future__ import annotations

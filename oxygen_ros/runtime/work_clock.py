@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The steady clock as the engine takes it, on a CPU and on a GPU."""
 
 from __future__ import annotations

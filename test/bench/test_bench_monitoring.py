@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`oxygen bench monitoring` and `oxygen bench load`: their verdict, and that they run."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the GPU benchmark measures is put together rightly; here on a CPU, with a small model."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Builders of chunks and states, and a tick on virtual time, for the tests of control."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the numbers of a chunk mean: positions, changes or speeds, and what is refused."""
 
 from control_rig import make_chunk, MS, PERIOD_NS, Rig, START_NS

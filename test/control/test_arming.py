@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Enable, hold, stop and takeover: the table of the state machine, cell by cell."""
 
 import itertools

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Deadlines on a virtual clock: exact, never drifting, never bursting."""
 
 from itertools import pairwise

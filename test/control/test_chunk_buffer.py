@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The chunk buffer: interpolation, seams, epochs and what is dropped."""
 
 from control_rig import make_chunk, MS, PERIOD_NS, START_NS

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One tick's decision: a fresh target and what it names, and every reason to hold."""
 
 from pathlib import Path

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Limits: what is bounded, what is refused."""
 
 from hypothesis import given

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Real-time settings are in force, or refused with the way to permit them; they never raise."""
 
 import gc

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Limits from a URDF: what is read, what is refused, and that it cannot grow in memory."""
 
 import math

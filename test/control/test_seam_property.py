@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whatever the chunks do, no step between consecutive targets exceeds the per-joint limit."""
 
 from control_rig import make_chunk, make_state, MS, PERIOD_NS, START_NS

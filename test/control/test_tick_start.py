@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who drives and from where: arming, ramps, changes of mode, and the last target."""
 
 from control_rig import make_chunk, MS, Rig

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tick's thread: on virtual time, and once on the machine's own."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Attention batches in a store whose dead rows are NaN, and their answer by dense softmax."""
 
 from dataclasses import dataclass

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A whole engine on virtual time, with synthetic sensors and a record of what it gave out."""
 
 from __future__ import annotations

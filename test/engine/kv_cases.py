@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A KV cache manager without a model: sizes alone, and prefixes as short as can be."""
 
 import torch

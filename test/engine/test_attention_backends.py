@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How attention goes about it: what is copied, what is refused, which backends there are."""
 
 from dataclasses import replace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Merging by log-sum-exp: exact, associative, and unmoved by a side that saw nothing."""
 
 from hypothesis import given, settings

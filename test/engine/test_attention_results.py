@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What attention returns: both backends against dense softmax, and what must never matter."""
 
 from dataclasses import replace

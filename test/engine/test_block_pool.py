@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Accounting of blocks: exact, and never fragmented."""
 
 import random

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pool over a million operations, and at a flat cost whatever its size."""
 
 import random

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The dense read: what it yields, that it writes nothing, and that nobody else can tell."""
 
 from harness import FakeSensors, Harness, MS

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The engine keeps memory whole, and ends each request once, under any sequence of calls."""
 
 from harness import FakeSensors, Harness, MS

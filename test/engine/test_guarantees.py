@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is promised of results: suspended, batched, joined, left, cancelled, out of memory."""
 
 import contextlib

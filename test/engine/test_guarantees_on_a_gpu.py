@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is promised of results holds on a CUDA device too, and its results are those of a CPU."""
 
 from functools import cache

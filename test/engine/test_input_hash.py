@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The hash of what a prefix is computed from: what it covers, and that it fits into slices."""
 
 from dataclasses import replace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tokens that a grammar forces cost no sampling and share a step; the text stays the same."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Misuse of the KV memory is an error that changes nothing, and damage is seen."""
 
 from kv_cases import begin, build, make_manager

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The KV memory is whole under any sequence of requests, observations and exhaustion."""
 
 from hypothesis import settings, strategies

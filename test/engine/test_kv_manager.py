@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Prefixes registered once and shared, contexts bound and released, and what is reported of it."""
 
 from dataclasses import replace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The policy of best-effort work, on a virtual clock with a table of costs."""
 
 from dataclasses import dataclass

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One prefix, many readers: what they read is right, and is the same storage."""
 
 from collections import Counter

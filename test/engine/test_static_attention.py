@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Static plans: batches of one form share a place on the device, results stay apart."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A camera's messages: stamps of every kind, pictures that stand still, sizes that change."""
 
 from array import array

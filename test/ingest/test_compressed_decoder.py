@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """JPEG and PNG become RGB; what is cut off, broken, huge or depth is one ImageError."""
 
 from contextlib import suppress

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Raw images become RGB exactly, whatever their layout; anything else is one ImageError."""
 
 from array import array

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Joints are found by name; nothing that is not a measured position gets through."""
 
 from array import array

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Joint states as they come: stamps, order, and a flood of them."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The slot holds the newest value, gives each at most once and counts the rest."""
 
 from threading import Thread

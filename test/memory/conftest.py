@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small formats, vocabularies and provenances for the memory tests."""
 
 from __future__ import annotations

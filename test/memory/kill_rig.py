@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kills a process that writes memory, again and again, and looks at what is left each time.
 
 Run as a program in a folder; prints one JSON line. Forks from a process without threads.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The audit log: what a record holds, rotation, syncs, and what a crash leaves."""
 
 from __future__ import annotations

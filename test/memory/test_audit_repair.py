@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a crash leaves at the end of the log is named, and moved aside by command only."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whatever is done to a record, the check fails and says where."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """When the queue is full, the least important goes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is said and remembered against what is known."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A process killed while it writes leaves a store that opens and a log that verifies."""
 
 from __future__ import annotations

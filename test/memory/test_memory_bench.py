@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The benchmark of the memory: its parts in small each time, the whole of it on demand."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whatever the disk does, nothing that was stored is lost, and writing recovers by itself."""
 
 from __future__ import annotations

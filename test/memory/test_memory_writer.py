@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The writer thread writes everything, alone, and never makes others wait."""
 
 from __future__ import annotations

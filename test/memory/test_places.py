@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Looking for a place by what it looked like."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Positions from boxes agree with the point that was projected."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What goes into the seed of a question."""
 
 from __future__ import annotations

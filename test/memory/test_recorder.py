@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One call for each event makes what the store and the audit log get."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The store lets go of the old and the too much, and nothing else."""
 
 from __future__ import annotations

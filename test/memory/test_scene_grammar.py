@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Any choice of allowed tokens ends in a scene graph that can be read, within the token limit."""
 
 from __future__ import annotations

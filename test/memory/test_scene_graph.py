@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How the remembered scene changes, update by update."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The text of a scene graph and what it stands for."""
 
 from __future__ import annotations

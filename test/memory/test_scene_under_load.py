@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Scene updates beside four dialogues and an action pass in each tick, on virtual time."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is written to the store is found again, with where it came from."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The store's file: made, brought to a newer version, refused, missed."""
 
 from __future__ import annotations

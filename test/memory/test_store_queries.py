@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Queries find what a look at everything would find, and nothing a hostile text could ask for."""
 
 from __future__ import annotations

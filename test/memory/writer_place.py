@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where a memory writer under test writes to."""
 
 from __future__ import annotations

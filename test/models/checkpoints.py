@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small checkpoints, written once a session."""
 
 from __future__ import annotations

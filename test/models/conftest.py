@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Models and images for the model tests, built once."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One sequence over dense lists of K/V: a trivial `attend`, and a model run through it."""
 
 from __future__ import annotations

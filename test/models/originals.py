@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small models made and run by transformers, written as parity folders (doc/models.md).
 
     python test/models/originals.py test/models/fixtures

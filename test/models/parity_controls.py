@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Mistakes on purpose: each must move the actions, or a comparison would prove nothing."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Norms, rotation, time embedding and strict weights, each against its formula."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The same weights under every naming and layout give the same model."""
 
 from __future__ import annotations

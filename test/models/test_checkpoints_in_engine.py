@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The families in a whole engine: one prefix, actions, dialogue and a scene graph."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """torch.compile changes speed only; where it cannot work, the model runs as without it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One clear error for each way in which a checkpoint can be broken."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CUDA graphs change speed only: places and lengths are read from the device at each replay.
 
 On a CPU a stand-in records passes: it calls the same function over the same tensors again.

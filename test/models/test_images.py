@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Resize with padding, and the range of pixels."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How much memory loading takes: the tensors once, and little more."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Equality with LeRobot and transformers on their own outputs, kept beside the checkout."""
 
 from __future__ import annotations

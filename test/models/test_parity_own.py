@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Equality with transformers on small outputs that are kept here."""
 
 from __future__ import annotations

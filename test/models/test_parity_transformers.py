@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Equality with transformers itself, where it is installed, on random small models."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sizes of the real models, whether they fit, and what a fleet costs."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Prompts, statistics and images as the makers of the models have them, by hand."""
 
 from __future__ import annotations

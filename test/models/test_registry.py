@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Models by name, and what a wrong option says."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Scene graphs are constrained through any checkpoint's tokenizer, whatever its kind."""
 
 from __future__ import annotations

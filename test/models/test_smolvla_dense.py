@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SmolVLA on paged attention against one dense pass over the whole sequence, in float64.
 
 The reference keeps no cache, fuses nothing, masks instead of leaving out, and recomputes the

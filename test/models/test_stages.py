@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The stages of one chunk, as `oxygen bench stages` measures and writes them."""
 
 from __future__ import annotations

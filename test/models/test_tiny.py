@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the tiny model does with images, state, instruction, seeds and bad input."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The fused model with cached K/V against the plain recompute in float64."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The byte-level tokenizer file and where it is found."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An active, armed node with fresh targets beside its robot, all in the test's process."""
 
 from __future__ import annotations

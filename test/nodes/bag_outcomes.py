@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the node makes of every recording of the shared data: one row each, and how it is checked.
 
 A row holds in process on virtual time and, all the same, over DDS.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """No node outlives the tests of its file: it would drive the robot of the next ones."""
 
 from participants import num_participants

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The node with a fault on demand: SIGUSR1 makes a thread keep the interpreter for 100 ms."""
 
 import ctypes

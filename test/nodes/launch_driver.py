@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs one launch file, as `ros2 launch` does: path, then arguments as name:=value."""
 
 from __future__ import annotations

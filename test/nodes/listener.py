@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A subscriber in the test's own process and sources in others, on a private domain."""
 
 from collections import defaultdict

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A ROS domain for this process's tests alone."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How many participants of DDS this process has."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sensor messages in which each field is right or wrong by itself."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A robot, a client and their executor in the test's process, on a domain of their own."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A robot for tests: cameras and joint states, published from the test's own process."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Groups of joints: each target is split over their topics, each in its own form."""
 
 from __future__ import annotations

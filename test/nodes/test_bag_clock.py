@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A recording on its own clock, and one that is paused, heard over DDS."""
 
 from itertools import pairwise

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From a published target of a replayed recording back to the very images it came from."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A process ends in time and with its status, whatever its last steps are stuck in."""
 
 from pathlib import Path

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The ingest of images and joint states: stamps, order, refusals; no middleware."""
 
 from __future__ import annotations

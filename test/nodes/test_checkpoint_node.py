@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A checkpoint's folder through the node: bound to the robot, or refused with all that differs.
 
 That text and adapter leave actions bit-equal is shown in models/test_checkpoints_in_engine.py.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Chunks from another process: what a message holds, what is refused, and a restarted engine."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the controllers get: points that they do not drop, and between which they do not jitter."""
 
 from __future__ import annotations

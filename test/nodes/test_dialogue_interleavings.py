@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random orders of send, cancel, supersede and deactivate: one terminal state for each goal."""
 
 from __future__ import annotations

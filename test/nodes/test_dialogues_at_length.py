@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Dialogues that last, and many of them: the node stays as it was and goes on answering."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A robot that follows its commands: where each way of driving begins, and where it ends."""
 
 from __future__ import annotations

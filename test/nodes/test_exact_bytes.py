@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Messages as the middleware serialises them, cut to what they are."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an activated node costs that has nothing to do: no cameras, no joints, no goals."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Launch arguments: what they become, and the one line that a wrong one ends in."""
 
 from __future__ import annotations

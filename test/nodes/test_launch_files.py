@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The launch files: they compile, and the arguments described are the ones that are read."""
 
 from __future__ import annotations

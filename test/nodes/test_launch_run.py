@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The launch files under the real launch_ros: start, run, come back after a kill, stop."""
 
 from __future__ import annotations

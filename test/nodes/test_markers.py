@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """~/markers: what RViz shows of a scene graph."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A run of the node that keeps a store and an audit log; both are then read as a person would."""
 
 from __future__ import annotations

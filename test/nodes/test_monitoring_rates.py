@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How often the node reports is changed while it runs; its timeline comes to those who listen."""
 
 from __future__ import annotations

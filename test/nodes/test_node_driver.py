@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Clients of a node leave nothing behind in their process."""
 
 import gc

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A node whose disk cannot be written: it moves, says so, and goes on by itself."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The node in its own process, as a robot's other programs meet it: over DDS, by plain rclpy."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Faults of model and engine: a hold within its bound, a finding, and recovery by itself."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lost sensors: each ends in a hold within its bound that says why, and in recovery by itself."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What stands at the other ends of the node's topics is named when it cannot work."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The node's lifecycle in this process: every transition, again and again, two nodes at once."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How the node's process ends: by signals, by wrong parameters, by a model that cannot be had."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who computes: one thread owns the model, after its warm-up; logging is left alone."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Transitions of the node: those that are not possible, errors, the end, and many in a row."""
 
 from __future__ import annotations

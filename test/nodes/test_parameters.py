@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The table of parameters: its files are fresh, and every wrong value ends in one clear line."""
 
 from __future__ import annotations

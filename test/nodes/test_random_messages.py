@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ten thousand random messages through ingest, hub and tick: no exception, no wild target."""
 
 from __future__ import annotations

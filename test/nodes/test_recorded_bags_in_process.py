@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every recording of the shared data through ingest, engine and tick in process, on virtual time.
 
 The rules of ingest and the words of diagnostics are those of the node.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Recordings played to the real node over DDS: the outcomes are those of the table."""
 
 from __future__ import annotations

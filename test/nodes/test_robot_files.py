@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The robot files: each fits the table of parameters, and a node runs its joints and cameras."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the robot says of itself: its limits, its controllers; and a dry run."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a run hands to the writer, and from which threads it may."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Positions of objects: by camera_info and depth or a plane, poses or TF; or none, and why."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The SROS 2 policy allows what the node needs, by its own list of entities, and no more."""
 
 from __future__ import annotations

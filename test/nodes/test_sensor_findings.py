@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What diagnostics say of sensors: what is, as long as it is; what has happened, for a while."""
 
 from __future__ import annotations

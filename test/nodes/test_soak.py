@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ten minutes of all that the node does at once, each part in a process of its own.
 
 `OXYGEN_SOAK_S` sets another duration in seconds; under two minutes the slope means little.

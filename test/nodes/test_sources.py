@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The generated cameras and the bag player, each in its own process, heard over DDS."""
 
 from itertools import pairwise

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tick in a process of its own: it ticks, holds and goes on whatever the engine's does."""
 
 from __future__ import annotations

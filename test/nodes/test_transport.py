@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The middleware as the package's own processes set it up, seen in a process of its own."""
 
 from __future__ import annotations

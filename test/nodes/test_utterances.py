@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Streamed text is cut into sentences that can be spoken, and none of it is lost."""
 
 from oxygen_ros.nodes.requests.utterances import UtteranceStream

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What another thread has for the executor is heard of, even where a trigger gets lost."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The golden replays: three recorded bags and a generated one; run it to write their goldens.
 
     python test/replay/golden_cases.py

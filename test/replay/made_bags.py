@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small recordings made by rosbags' own writer, so that the tests stand without recorded data."""
 
 from dataclasses import dataclass

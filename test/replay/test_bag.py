@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Recordings are read whole where they are sound, and as far as they go where they are not."""
 
 from contextlib import suppress

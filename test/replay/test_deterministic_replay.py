@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The same recording and settings give the same outputs; any change is found where it began."""
 
 from contextlib import contextmanager

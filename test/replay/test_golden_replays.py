@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Golden replays: tokens and schedule by hash, floats by a few values with a tolerance."""
 
 from golden_cases import CASES, GENERATED, play

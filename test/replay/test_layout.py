@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cameras, joints and instruction are found in a recording and get the node's topics."""
 
 from dataclasses import dataclass, field

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pace of a recording, on a clock that only the test moves."""
 
 from threading import Thread

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The plugin for users: declared, light, and as the example of doc/replay.md says."""
 
 from pathlib import Path

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Messages are read ahead within a bound of memory; the reader's thread ends with the block."""
 
 from threading import active_count, Event

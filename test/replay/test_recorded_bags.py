@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every recording of the shared data has one documented outcome, row by row in the table below.
 
 Every image and joint state goes through the node's decoders. A row says how many messages are read

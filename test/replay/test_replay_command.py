@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`oxygen replay`: what it says and how it ends."""
 
 import os

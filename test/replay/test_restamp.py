@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Recorded stamps are moved to now; what lies between them stays, and loops never go back."""
 
 from made_bags import joint_state, STORE

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A recording of a node's figures, made by rosbags' own writer with our definitions inside."""
 
 from dataclasses import dataclass

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fields, growth of counters, limits and claims."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A timeline becomes a trace that Perfetto opens."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`oxygen report`: the page stands alone and says what was measured."""
 
 from html.parser import HTMLParser

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reports as rows, and a clock that only the test moves."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reports over ROS: into the widget from another thread, into the terminal."""
 
 import io

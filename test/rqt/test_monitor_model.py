@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the monitor shows, without Qt: history, pause, staleness, plots as data."""
 
 import csv

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The engine's thread with an engine that fails when told to."""
 
 import time

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A library that keeps the interpreter for 100 ms, in the tick's own process."""
 
 import ctypes

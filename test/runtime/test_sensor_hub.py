@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Observations: what makes one, and what is too old, too far apart or missing."""
 
 import numpy as np

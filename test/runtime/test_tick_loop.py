@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tick with its thread: what comes of a tick that fails."""
 
 import time

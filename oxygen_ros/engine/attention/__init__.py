@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Heterogeneous paged attention: shared prefix, own pages, one ragged batch."""
 
 from .base import AttentionBackend, AttentionPlan, MaskKind, Span

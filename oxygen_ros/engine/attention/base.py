@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The contract of heterogeneous paged attention: ragged batches over [prefix pages] + [own pages].
 
 `plan` is called once per step with host metadata, `run` or `attend` once per layer (the split is

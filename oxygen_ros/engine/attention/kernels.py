@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Attention over one segment of K/V with its log-sum-exp: the best kernel per device and dtype."""
 
 from __future__ import annotations

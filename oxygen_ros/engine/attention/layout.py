@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where the tokens of a span lie in the K/V store, counted in rows of one layer."""
 
 from __future__ import annotations

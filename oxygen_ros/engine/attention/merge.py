@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The exact merge of two attention results over disjoint keys by their log-sum-exp."""
 
 from __future__ import annotations

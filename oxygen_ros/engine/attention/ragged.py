@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Attention of sequences whose places and lengths are read from the device, not from the host.
 
 So one captured CUDA graph serves whatever prefix and however many own tokens there are.

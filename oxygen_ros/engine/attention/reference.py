@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The attention backend that explains itself: gathers, masks, softmax; the oracle of the tests."""
 
 from __future__ import annotations

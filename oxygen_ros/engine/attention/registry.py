@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The registry of attention backends."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The attention backend that copies no prefix: views on the store, merged by log-sum-exp."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the sdpa backend prepares once per batch: segments, their indices and their masks."""
 
 from __future__ import annotations

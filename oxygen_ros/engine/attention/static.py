@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The attention backend for captured CUDA graphs: plans of one form share their indices' place.
 
 A captured graph repeats kernels on fixed addresses. Here all that tells two plans of one form

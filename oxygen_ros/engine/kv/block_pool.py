@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Accounting of KV blocks: who may use which, in counts alone, with no tensor in sight.
 
 | blocks                        | taken as                | by                           |

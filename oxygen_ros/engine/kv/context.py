@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What one task has in the cache: a pinned prefix to read and blocks of its own to write."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The one allocation of K/V storage, made at configure and never again."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The KV cache manager: shared prefixes registered once, contexts of tasks bound to them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How the KV cache is used: by class and state, by live prefix, and what isolated caches take."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Perceptual prefixes: being built, and registered for good."""
 
 from __future__ import annotations

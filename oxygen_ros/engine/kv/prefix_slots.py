@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Accounting of prefix slots: fixed-size, contiguous, counted by reference once they are shared.
 
 | state  | from                      | to                              | who may write |

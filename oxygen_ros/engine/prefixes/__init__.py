@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """From an observation to its shared prefix, once."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which encoded images were read: the proof that nothing is encoded for nothing."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The hash of what a prefix is computed from, taken in pieces that fit into a slice.
 
 A prefix is a function of the model's weights, the pixels of each camera's image and the tokens of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Building a perceptual prefix in slices: cameras through vision, then prefill by layers."""
 
 from __future__ import annotations

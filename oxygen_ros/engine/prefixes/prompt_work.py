@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Prefilling a private prompt after a prefix, layer by layer.
 
 The prompt is the action's own instruction or the seed of a text request.

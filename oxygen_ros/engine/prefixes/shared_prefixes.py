@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Starts and finishes prefixes: the shared one of each observation, and a request's own copy."""
 
 from __future__ import annotations

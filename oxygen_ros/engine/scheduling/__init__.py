@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """What runs next: work, costs, policies, and the record of it."""

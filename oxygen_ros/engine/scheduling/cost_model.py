@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a unit of work will cost: measured online, or a table for schedules that repeat."""
 
 from __future__ import annotations

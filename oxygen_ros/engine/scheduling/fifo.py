@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The unmanaged baseline: work in order of arrival, each run to completion."""
 
 from __future__ import annotations

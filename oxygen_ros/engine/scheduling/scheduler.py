@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The policy of best-effort work: what runs next, and how long before the next action is due.
 
 Only time and costs are looked at here, never tensors, so that all of it is tested on a virtual

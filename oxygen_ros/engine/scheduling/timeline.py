@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What ran when: a ring buffer of slices, action passes and waits, cheap enough to stay on."""
 
 from __future__ import annotations

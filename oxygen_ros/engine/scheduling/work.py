@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sliceable work: may be stopped after any unit and continued with nothing recomputed.
 
 A unit is the smallest piece that runs without a look at the clock: one camera through the vision

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which waiting text requests get a prefix, and when."""
 
 from __future__ import annotations

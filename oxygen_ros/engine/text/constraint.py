@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Constrained decoding as the engine sees it: a mask of the next token."""
 
 from __future__ import annotations

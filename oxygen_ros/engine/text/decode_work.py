@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The batched decode step: all live text requests, each on its own prefix, one token on.
 
 A request whose grammar has forced tokens after the sampled one takes part with a row for each.

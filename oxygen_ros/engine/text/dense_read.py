@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The dense read of a prefix: a fixed set of query vectors looks at it once and leaves no K/V.
 
 What the queries brought back is one vector, the embedding of the place that the observation shows.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A text request: everything that one dialogue or scene-graph task is, between two slices."""
 
 from __future__ import annotations

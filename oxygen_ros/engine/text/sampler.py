@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Choosing the next token: greedy, or sampled by a number that depends on seed and step alone.
 
 Randomness is counter-based (SplitMix64 of seed and step, Steele et al. 2014), so that it never

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The live text requests: their works, their memory, and the one end of each."""
 
 from __future__ import annotations

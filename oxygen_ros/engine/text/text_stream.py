@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From token bytes to text as it grows: whole characters only, and stop strings never shown."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From logits to text: samples tokens, streams them, and sees when a request is done."""
 
 from __future__ import annotations

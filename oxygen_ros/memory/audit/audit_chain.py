@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The form of the audit log: one JSON object a line, each bound to the one before by a hash.
 
 A line is `{"seq":…,…,"prev":"<hash of the line before>","hash":"<64 digits>"}`. The hash is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The command `oxygen audit`: verify, repair, show, export."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The head of an audit log: how far it had come at the last sync.
 
 A chain alone cannot show that its end was cut off. The head names the newest synced record; with a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writing the audit log: append-only, chained, rotated, synced by a stated policy.
 
 Each run begins a segment of its own and never writes to a file of an earlier run: what a crash

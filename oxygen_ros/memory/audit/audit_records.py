@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How what happened becomes records of the audit log, and how it is found there again."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Moving the torn tail of an audit file aside, so that the rest verifies."""
 
 from __future__ import annotations

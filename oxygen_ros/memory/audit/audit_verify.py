@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checking an audit log: is it whole and unchanged, and if not, where does it go wrong first."""
 
 from __future__ import annotations

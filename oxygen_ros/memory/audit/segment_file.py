@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One file that only grows, in whole appends."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Facts that the operator vouches for, read from a YAML file.
 
 facts:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the facts say of what the robot says or remembers.
 
 A verdict is `supported` only where a fact says the same, `contradicted` only where a fact excludes

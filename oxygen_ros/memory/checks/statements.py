@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reading plain statements: which claims a sentence makes, or that it cannot be read.
 
 A sentence is read only as a whole. What does not fit one of the forms below makes no claim that

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Connections to the store's file: one that writes, any number that only read."""
 
 from __future__ import annotations

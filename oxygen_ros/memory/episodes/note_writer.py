@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How each note becomes rows of the store. Runs inside the store's transaction and thread."""
 
 from __future__ import annotations

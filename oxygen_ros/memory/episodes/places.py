@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which observations show a place that looks like another's, by their embeddings."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Questions to the store: by words, label, region, time, relation; answers in bounded pages.
 
 Everything that comes from outside goes to SQLite as a parameter, never as part of a statement.

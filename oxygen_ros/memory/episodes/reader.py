@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reading the store: queries answered with entries that name where they come from."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What of the memory goes into the seed of a question, within a budget of tokens."""
 
 from __future__ import annotations

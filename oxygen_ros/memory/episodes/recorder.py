@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One call for each thing that happens: its note for the store, its record for the audit log."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What can be written to the episodic store, one value for each thing that happened."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the store lets go of, oldest first, to stay within its age and its size.
 
 Age is counted back from the newest entry, not from today: a replayed bag has the time it was

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tables of the episodic store, their version, and the way from an older one.
 
 An entry is one thing remembered: the state of an object or a relation over some time, an

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The episodic store: what was seen, said, told and done, in one SQLite file."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How words and quantities of plain statements are brought to one form."""
 
 from __future__ import annotations

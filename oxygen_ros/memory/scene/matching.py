@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which object of a new scene graph is which remembered one.
 
 Two objects can be the same only if their labels are equal and

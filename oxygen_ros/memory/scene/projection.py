@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where an object is in space: from its box, the camera's geometry, and depth or a known plane."""
 
 from __future__ import annotations

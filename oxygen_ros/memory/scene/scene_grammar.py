@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The bounded grammar of the scene-graph head.
 
 A scene graph is written in lines, objects first, then relations, then a full stop:

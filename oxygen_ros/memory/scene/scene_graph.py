@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The scene graph as it is remembered now, merged update by update.
 
 The rules, in the order in which an update applies them:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reading and writing the text of a scene graph (the format is described in `scene_grammar`)."""
 
 from __future__ import annotations

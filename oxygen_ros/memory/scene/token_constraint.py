@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Constrained decoding: which token may come next, so that the text obeys a grammar."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The closed vocabulary of the scene graph: which words an object or a relation may carry."""
 
 from __future__ import annotations

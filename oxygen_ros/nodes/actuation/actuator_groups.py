@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which joints go to which command topic, and in which form."""
 
 from __future__ import annotations

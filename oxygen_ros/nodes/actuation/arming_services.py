@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The services by which the robot is armed and held, wherever the tick runs."""
 
 from __future__ import annotations

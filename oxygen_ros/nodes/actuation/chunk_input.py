@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Action chunks as they come from an engine in another process: checked, and in one order."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A command message as the bytes of the wire, in which a tick replaces the numbers alone."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether the controllers of the command topics are active, as their manager says."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """~/mode: each change of who drives, told by the process that ticks."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """~/tick_parameters: what a tick in a process of its own was told, for the engine's audit log."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the tick learns of the robot besides its joints: limits it describes, its controllers."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tick's outlet: the target to the actuators first, then ~/target, then the statistics."""
 
 from __future__ import annotations

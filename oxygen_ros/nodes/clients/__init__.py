@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """Clients of the running node: of the demo, the benchmark and the command line."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The client that measures what watching costs: blocks of time with and without it, in turn."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The demo's client: drives the node's lifecycle, asks, and records what comes; what a user's
 program would do.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The benchmark's client: keeps a number of dialogues going and records every tick and first
 token.
 """

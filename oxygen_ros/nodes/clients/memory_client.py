@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Asks the running node how it uses its KV memory, and shows the answer."""
 
 from __future__ import annotations

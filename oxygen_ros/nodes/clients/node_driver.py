@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Driving our node from another process: its lifecycle, its services, and patient waiting for
 both.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The benchmark's client as one that also keeps what the node published, as a bag."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A request whose answer may get lost."""
 
 from __future__ import annotations

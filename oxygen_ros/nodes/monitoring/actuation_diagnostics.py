@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What /diagnostics shows of actuation, in the process that ticks and in one that does not."""
 
 from __future__ import annotations

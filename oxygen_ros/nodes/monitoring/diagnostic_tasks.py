@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What /diagnostics shows of each camera, joints, engine, memory, dialogue, model."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """/diagnostics: one status for each part, once a second, under names that never change."""
 
 from __future__ import annotations

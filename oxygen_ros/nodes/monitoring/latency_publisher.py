@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """~/latency: the figures of the last second, some ten times a second."""
 
 from __future__ import annotations

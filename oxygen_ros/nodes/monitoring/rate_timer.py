@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A timer whose rate may be changed while it runs, and be 0."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is wrong with cameras and joint states, in words; knows no node."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """~/timeline: what the engine ran when, for recordings; costs nothing while nobody listens."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Declaring the table of parameters on a node, and reading it back as plain values."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes config/oxygen.yaml and doc/parameters.md from the table of parameters.
 
 python -m oxygen_ros.nodes.parameters.files

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which model the node runs, and what a model makes of the node's settings."""
 
 from __future__ import annotations

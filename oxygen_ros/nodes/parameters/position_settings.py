@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where objects are looked for in space, from the parameters."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the node keeps on disk, and by which facts it checks, from the parameters."""
 
 from __future__ import annotations

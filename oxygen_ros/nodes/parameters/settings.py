@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From parameter values to the frozen settings of every part."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parameters of the sources (cameras, recordings): read once at the start, refused in one line."""
 
 from __future__ import annotations

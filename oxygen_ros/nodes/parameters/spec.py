@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One ROS parameter as it is declared: type, default, unit, range and meaning."""
 
 from __future__ import annotations

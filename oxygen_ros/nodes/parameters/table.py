@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The one table of the node's parameters; config/oxygen.yaml is made from it."""
 
 from __future__ import annotations

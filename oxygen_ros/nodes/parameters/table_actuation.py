@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parameters of actuation, limits and the tick."""
 
 from __future__ import annotations

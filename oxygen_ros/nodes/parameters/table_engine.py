@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parameters of KV cache, scheduler, engine and dialogue."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parameters of cameras, joints and what is asked of the sensors."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tick's settings from parameter values, for both nodes that may run it; knows no engine."""
 
 from __future__ import annotations

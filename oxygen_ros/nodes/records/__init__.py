@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a run leaves on disk, and what is read from there."""

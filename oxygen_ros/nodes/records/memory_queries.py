@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reading the store: ~/query_memory, and what goes into the prompt of a dialogue."""
 
 from __future__ import annotations

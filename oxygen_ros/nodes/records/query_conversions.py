@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Between the service ~/query_memory and the store's own queries and entries."""
 
 from __future__ import annotations

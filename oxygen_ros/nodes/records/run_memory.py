@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What one run of the node leaves on disk: its notes for the store, its records for the audit log.
 
 Everything is handed on in the executor's thread and written by the writer's own.

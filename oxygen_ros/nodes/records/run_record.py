@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a run leaves for the benchmark and for traces: the engine's timeline, the images' fate."""
 
 from __future__ import annotations

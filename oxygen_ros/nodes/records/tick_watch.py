@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who drives and how, wherever the tick runs: each change is told and kept in the memory."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where a camera stood when it took an image: by parameters, or by TF where ROS has it."""
 
 from __future__ import annotations

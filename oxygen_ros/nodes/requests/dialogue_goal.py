@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One dialogue goal as the server keeps it, and the counts of all of them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The action ~/dialogue: goals in, streamed text out, exactly one terminal state for each goal."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The node's live text requests: who is to hear of their tokens and of their end."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The scene graph for RViz: a point and a label for each object whose place is known."""
 
 from __future__ import annotations

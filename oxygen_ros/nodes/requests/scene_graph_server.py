@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The scene graph: updates in the background and on request, kept, published and served."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where the objects of a scene graph are in space, as far as camera_info, depth and frames say."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The services that answer at once: instruction, memory report."""
 
 from __future__ import annotations

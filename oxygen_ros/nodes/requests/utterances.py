@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cuts streamed text into pieces that can be spoken: sentences as soon as they are whole."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The ingest thread: from image messages to frames, the newest of each camera only."""
 
 from __future__ import annotations

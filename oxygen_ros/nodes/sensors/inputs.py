@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Everything that the node subscribes to: cameras, joint states, the instruction."""
 
 from __future__ import annotations

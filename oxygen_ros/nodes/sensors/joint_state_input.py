@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Joint states: mapped by name and handed on at once, which is cheap enough for the callback."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Messages that were published and never came, by the numbers that the middleware gives them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plays a recording to the node at its own pace, as if it happened now, or on its own clock."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cameras, joints and an instruction without a robot: what the demo runs the node against."""
 
 from __future__ import annotations

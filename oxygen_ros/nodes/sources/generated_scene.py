@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A small table scene, seen by any number of cameras: pictures to try things with, made here."""
 
 from __future__ import annotations
