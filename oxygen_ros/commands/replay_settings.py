@@ -128,7 +128,8 @@ def _converted(spec: ParameterSpec, value: Any) -> Value:
         if isinstance(value, (list, tuple)) and value:
             return [_scalar(spec, default[0], item) for item in value]
         raise ParameterError(f'{spec.name}: expected a {spec.type_name}, got {value!r}')
-    return _scalar(spec, default, value)
+    converted: Value = _scalar(spec, default, value)
+    return converted
 
 
 def _scalar(spec: ParameterSpec, default: Any, value: Any) -> Any:

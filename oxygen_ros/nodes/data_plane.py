@@ -30,7 +30,7 @@ from .monitoring.latency_publisher import LatencyPublisher
 from .monitoring.rate_timer import RateTimer
 from .parameters.declare import read_all
 from .parameters.model_settings import fit_to_model
-from .parameters.settings import NodeSettings
+from .parameters.settings import DiagnosticLimits, NodeSettings
 from .records.memory_queries import MemoryQueries
 from .records.run_memory import RunMemory
 from .records.run_record import write_run_record
@@ -129,7 +129,7 @@ class DataPlane:
     # Making.
 
     def _add_diagnostics(self) -> None:
-        def limits() -> tasks.DiagnosticLimits:
+        def limits() -> DiagnosticLimits:
             return self.settings.diagnostics
 
         add = self._diagnostics.add

@@ -25,7 +25,8 @@ def on_time(table: Float64Array, max_age_ms: float) -> Float64Array:
     """
     lateness_ms, age_ms, held = table[:, 1], table[:, 2], table[:, 4]
     good = (lateness_ms <= ON_TIME_MS) & (age_ms <= max_age_ms) & (held == 0.0)
-    return good.astype(np.float64)
+    flags: Float64Array = good.astype(np.float64)
+    return flags
 
 
 def skipped(table: Float64Array) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 import math
+from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray
 import numpy as np
@@ -33,7 +34,7 @@ class LatencySource:
         self._node = node
         self._on_report = on_report
         self._on_camera_ages = on_camera_ages
-        self._subscription: Subscription | None = None
+        self._subscription: Subscription[Any] | None = None
         self._prefix = ''
         # Best effort hears every publisher, and over a bad link asks the robot to repeat nothing.
         self._qos = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)

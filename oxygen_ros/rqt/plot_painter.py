@@ -78,10 +78,14 @@ class PlotPainter:
             self._painter.drawText(self._area, QtCore.Qt.AlignmentFlag.AlignCenter, text)
 
     def _x(self, times_s: Float64Array) -> Float64Array:
-        return self._area.right() + times_s / self._plot.seconds * self._area.width()
+        right: float = self._area.right()
+        x: Float64Array = right + times_s / self._plot.seconds * self._area.width()
+        return x
 
     def _y(self, values: Float64Array) -> Float64Array:
-        return self._area.bottom() - values / self._marks[-1] * self._area.height()
+        bottom: float = self._area.bottom()
+        y: Float64Array = bottom - values / self._marks[-1] * self._area.height()
+        return y
 
     def _faded(self, alpha: float) -> Any:
         colour = QtGui.QColor(self._ink)

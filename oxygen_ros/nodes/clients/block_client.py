@@ -45,9 +45,11 @@ def run_blocks(
     :param watch: begins and ends what watches beside the node.
     :param done: told each block as it ends.
     """
-    return run_driver(
-        lambda: BlockClient(plan, check), lambda client: client.run_blocks(num_pairs, watch, done)
-    )
+
+    def run(client: BlockClient) -> tuple[LoadRecording, list[Block]]:
+        return client.run_blocks(num_pairs, watch, done)
+
+    return run_driver(lambda: BlockClient(plan, check), run)
 
 
 class BlockClient(LoadClient):

@@ -39,7 +39,7 @@ def run_client(plan: DemoPlan, check: Callable[[], None]) -> Recording:
 
     :raises OxygenError: the node refused, did not answer in time, or no camera streamed.
     """
-    return run_driver(lambda: DemoClient(plan, check), lambda client: client.run())
+    return run_driver(lambda: DemoClient(plan, check), DemoClient.run)
 
 
 class DemoClient(NodeDriver):

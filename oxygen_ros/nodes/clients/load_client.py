@@ -48,7 +48,7 @@ class LoadRecording:
 
 def run_load(plan: LoadPlan, check: Callable[[], None]) -> LoadRecording:
     """Run the client to its end."""
-    return run_driver(lambda: LoadClient(plan, check), lambda client: client.run())
+    return run_driver(lambda: LoadClient(plan, check), LoadClient.run)
 
 
 class LoadClient(NodeDriver):

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from lifecycle_msgs.msg import State, Transition
 from lifecycle_msgs.srv import ChangeState, GetState
 import rclpy
-from rclpy.action import ActionClient
+from rclpy.action.client import ActionClient
 from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from rclpy.qos import qos_profile_sensor_data
@@ -35,6 +35,7 @@ _GOALS = {
     Transition.TRANSITION_DEACTIVATE: State.PRIMARY_STATE_INACTIVE,
 }
 Result = TypeVar('Result')
+Driver = TypeVar('Driver', bound='NodeDriver')
 
 
 class NodeDriver(Node):
@@ -169,7 +170,7 @@ class NodeDriver(Node):
         print(f'{self.get_name()}: {line}', file=sys.stderr, flush=True)
 
 
-def run_driver(make: Callable[[], NodeDriver], run: Callable[[Any], Result]) -> Result:
+def run_driver(make: Callable[[], Driver], run: Callable[[Driver], Result]) -> Result:
     """Make a driver, run it, and leave no context behind.
 
     :raises KeyboardInterrupt: the process was told to end.

@@ -35,9 +35,7 @@ def record_load(bag: Path, plan: LoadPlan, check: Callable[[], None]) -> LoadRec
     :param bag: a folder that does not exist yet.
     """
     with OutputRecorder(bag) as recorder:
-        return run_driver(
-            lambda: RecordingClient(plan, check, recorder), lambda client: client.run()
-        )
+        return run_driver(lambda: RecordingClient(plan, check, recorder), RecordingClient.run)
 
 
 class RecordingClient(LoadClient):

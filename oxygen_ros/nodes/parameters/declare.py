@@ -94,7 +94,8 @@ def plain(value: object) -> Value:
     """Return a parameter's value with arrays as lists."""
     if isinstance(value, (bool, int, float, str)):
         return value
-    return list(value)  # type: ignore[call-overload]
+    assert isinstance(value, Iterable)
+    return list(value)
 
 
 def refusal(changes: Iterable[Parameter[Value]], is_configured: bool) -> str:

@@ -196,7 +196,7 @@ def _engine(reader: Mapping[str, Any]) -> EngineConfig:
         period_s=1.0 / reader['actuation.rate_hz'],
         chunk_periods=reader['action.chunk_periods'],
     )
-    return _fields(
+    config: EngineConfig = _fields(
         reader,
         'engine',
         EngineConfig,
@@ -208,6 +208,7 @@ def _engine(reader: Mapping[str, Any]) -> EngineConfig:
         place_queries=reader['memory.place_queries'],
         hash_inputs=bool(reader['audit.file']),
     )
+    return config
 
 
 def _memory(reader: Mapping[str, Any]) -> MemorySettings:
