@@ -134,7 +134,7 @@ def _ros_arguments(parameters: dict[str, Any]) -> list[str]:
 
 def isolate() -> None:
     """Keep the runs on this machine, in a domain of their own."""
-    from ..nodes.transport import use_large_data_transport
+    from ..nodes.middleware.transport import use_large_data_transport
 
     use_large_data_transport()
     os.environ.setdefault('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')

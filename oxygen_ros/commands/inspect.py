@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print what is known; return 0 where the checkpoint would load or the node answered."""
     if args.checkpoint is None:
-        from ..nodes.transport import use_large_data_transport
+        from ..nodes.middleware.transport import use_large_data_transport
 
         use_large_data_transport()
         from ..nodes.clients.memory_client import show_memory

@@ -98,7 +98,7 @@ def _is_playing(player: Children) -> bool:
 
 def _isolate() -> None:
     """Keep the replay on this machine and, unless told otherwise, in a domain of its own."""
-    from ..nodes.transport import use_large_data_transport
+    from ..nodes.middleware.transport import use_large_data_transport
 
     use_large_data_transport()
     os.environ.setdefault('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')

@@ -134,7 +134,7 @@ def _check_before_start(args: argparse.Namespace) -> None:
 
 def _isolate() -> None:
     """Keep the demo on this machine and, unless told otherwise, in a domain of its own."""
-    from ..nodes.transport import use_large_data_transport
+    from ..nodes.middleware.transport import use_large_data_transport
 
     use_large_data_transport()
     os.environ.setdefault('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')

@@ -21,8 +21,8 @@ from .actuation.robot_link import RobotLink
 from .actuation.target_publisher import TargetPublisher
 from .clocks import ClockBridge
 from .conversions import chunk_msg
-from .endpoints import make_publisher
 from .faults import FaultLog
+from .middleware.endpoints import make_publisher
 from .monitoring import diagnostic_tasks as tasks
 from .monitoring.actuation_diagnostics import actuation_task, elsewhere_task
 from .monitoring.diagnostics import DiagnosticsPublisher

@@ -17,8 +17,8 @@ from rclpy.lifecycle import LifecycleNode, TransitionCallbackReturn
 from rclpy.signals import SignalHandlerOptions
 
 from ..errors import OxygenError
-from .bounded_end import END_TIMEOUT_S, end_within
-from .transport import use_large_data_transport
+from .middleware.bounded_end import END_TIMEOUT_S, end_within
+from .middleware.transport import use_large_data_transport
 
 _END_TIMEOUT_S = 2.5
 _FAULT_BUDGET = 100  # faults of rclpy itself; a callback's own are caught by the node

@@ -20,19 +20,19 @@ from .actuation.arming_services import ArmingServices
 from .data_plane import DataPlane
 from .faults import FaultLog
 from .lifecycle_process import run_lifecycle_node
-from .managed_node import ManagedNode
+from .middleware.destroyable_node import DestroyableNode
+from .middleware.wake_up import WakeUp
 from .parameters.declare import declare_all, merged, read_all, refusal
 from .parameters.settings import make_settings, NodeSettings
 from .records.memory_queries import MemoryQueries
 from .requests.dialogue_server import DialogueServer
 from .requests.scene_graph_server import SceneGraphServer
 from .requests.services import Services
-from .wake_up import WakeUp
 
 _SHUTDOWN_TIMEOUT_S = 1.5  # of the engine; a process that is told to end has about 3 s in all
 
 
-class OxygenNode(ManagedNode):
+class OxygenNode(DestroyableNode):
     """A lifecycle node; two of them can live in one process.
 
     It never calls init or spin and keeps no globals. Action and services exist as long as the node

@@ -18,8 +18,8 @@ from rclpy.signals import SignalHandlerOptions
 from rclpy.utilities import remove_ros_args
 
 from ..errors import OxygenError
-from .bounded_end import END_TIMEOUT_S, end_within
-from .transport import use_large_data_transport
+from .middleware.bounded_end import END_TIMEOUT_S, end_within
+from .middleware.transport import use_large_data_transport
 
 _BAD_ARGUMENTS = (
     rclpy_implementation.RCLInvalidROSArgsError,

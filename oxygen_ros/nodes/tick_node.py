@@ -20,13 +20,13 @@ from ..errors import OxygenError
 from .actuation.arming_services import ArmingServices
 from .faults import FaultLog
 from .lifecycle_process import run_lifecycle_node
-from .managed_node import ManagedNode
+from .middleware.destroyable_node import DestroyableNode
 from .parameters.declare import declare_all, merged, read_all, refusal
 from .parameters.tick_settings import make_tick_settings, TICK_PARAMETERS
 from .tick_plane import TickPlane
 
 
-class TickNode(ManagedNode):
+class TickNode(DestroyableNode):
     """A lifecycle node that gives targets out in the name of the engine's node.
 
     Topics and services keep the names that they have when the engine's process ticks itself.

@@ -27,8 +27,8 @@ from .actuation.parameter_publisher import ParameterPublisher
 from .actuation.robot_link import RobotLink
 from .actuation.target_publisher import TargetPublisher
 from .clocks import ClockBridge
-from .endpoints import make_subscription
 from .faults import FaultLog
+from .middleware.endpoints import make_subscription
 from .monitoring.actuation_diagnostics import actuation_task, chunks_task
 from .monitoring.diagnostics import DiagnosticsPublisher
 from .monitoring.rate_timer import RateTimer

@@ -30,8 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Show the window until it is closed or Ctrl-C; return the exit status."""
     _expect_display()
-    from ..nodes.bounded_end import END_TIMEOUT_S, end_within
-    from ..nodes.transport import use_large_data_transport
+    from ..nodes.middleware.bounded_end import END_TIMEOUT_S, end_within
+    from ..nodes.middleware.transport import use_large_data_transport
 
     use_large_data_transport()
     import rclpy

@@ -53,8 +53,8 @@ def run(args: argparse.Namespace) -> int:
     for name in ('timeout', 'period'):
         if not 0.0 < getattr(args, name) < float('inf'):
             raise OxygenError(f'--{name}: expected a number above 0, got {getattr(args, name)}')
-    from ..nodes.bounded_end import END_TIMEOUT_S, end_within
-    from ..nodes.transport import use_large_data_transport
+    from ..nodes.middleware.bounded_end import END_TIMEOUT_S, end_within
+    from ..nodes.middleware.transport import use_large_data_transport
 
     use_large_data_transport()
     import rclpy

@@ -16,8 +16,8 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, qos_profile_sensor_data, QoSProfile
 
-from oxygen_ros.nodes.clients.repeated_request import RepeatedRequest
-from oxygen_ros.nodes.transport import use_large_data_transport
+from oxygen_ros.nodes.middleware.repeated_request import RepeatedRequest
+from oxygen_ros.nodes.middleware.transport import use_large_data_transport
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 60.0  # of a fresh process on a busy machine

@@ -29,8 +29,8 @@ from robot_source import RobotSource
 from unique_identifier_msgs.msg import UUID
 
 from oxygen_ros.action import Dialogue
-from oxygen_ros.nodes.clients.repeated_request import RepeatedRequest
-from oxygen_ros.nodes.transport import use_large_data_transport
+from oxygen_ros.nodes.middleware.repeated_request import RepeatedRequest
+from oxygen_ros.nodes.middleware.transport import use_large_data_transport
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 60.0  # a fresh process and its discovery take seconds, on a busy machine many

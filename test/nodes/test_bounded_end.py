@@ -12,7 +12,7 @@ pytest.importorskip('rclpy', reason='the package of nodes imports it')
 
 BEGIN = """
 import ctypes, time
-from oxygen_ros.nodes.bounded_end import end_within
+from oxygen_ros.nodes.middleware.bounded_end import end_within
 """
 # As inside rclpy: in C, with the interpreter's lock, so that no Python runs meanwhile.
 STUCK = (

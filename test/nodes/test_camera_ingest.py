@@ -17,9 +17,9 @@ from sensor_msgs.msg import CompressedImage, Image, JointState
 from oxygen_ros.ingest import CameraSink, IngestRules
 from oxygen_ros.nodes.clocks import ClockBridge, ns_of, stamp_of
 from oxygen_ros.nodes.faults import FaultLog
+from oxygen_ros.nodes.middleware.sequence_gaps import SequenceGaps
 from oxygen_ros.nodes.sensors.camera_ingest import CameraIngest
 from oxygen_ros.nodes.sensors.joint_state_input import JointStateInput
-from oxygen_ros.nodes.sensors.sequence_gaps import SequenceGaps
 
 SECOND = 1_000_000_000
 TIMEOUT_S = 10.0

@@ -15,7 +15,7 @@ from own_domain import DOMAIN
 
 CODE = """
 from pathlib import Path
-from oxygen_ros.nodes.transport import use_large_data_transport
+from oxygen_ros.nodes.middleware.transport import use_large_data_transport
 use_large_data_transport()
 import rclpy
 rclpy.init()

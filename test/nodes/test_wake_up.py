@@ -15,7 +15,7 @@ from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 
-from oxygen_ros.nodes.wake_up import WakeUp
+from oxygen_ros.nodes.middleware.wake_up import WakeUp
 
 TIMEOUT_S = 20.0
 
@@ -41,7 +41,7 @@ def spin():
     context.try_shutdown()
 
 
-def test_every_wish_of_any_thread_is_followed_by_a_call(spin):
+def test_every_request_of_any_thread_is_followed_by_a_call(spin):
     node, until = spin
     given, taken = [], []
     wake = WakeUp(node, lambda: taken.append(len(given)))
@@ -74,7 +74,7 @@ def test_a_trigger_that_got_lost_delays_a_call_and_no_more(spin, monkeypatch):
     until(lambda: len(calls) == 2)
 
 
-def test_a_trigger_that_got_lost_is_made_up_for_by_the_next_wish(spin, monkeypatch):
+def test_a_trigger_that_got_lost_is_made_up_for_by_the_next_request(spin, monkeypatch):
     node, until = spin
     calls = []
     wake = WakeUp(node, lambda: calls.append(time.monotonic()))
@@ -87,7 +87,7 @@ def test_a_trigger_that_got_lost_is_made_up_for_by_the_next_wish(spin, monkeypat
     until(lambda: len(calls) == 1)
 
 
-def test_a_wish_during_the_call_is_one_for_another_call(spin):
+def test_a_request_during_the_call_is_one_for_another_call(spin):
     node, until = spin
     calls = []
 

@@ -13,8 +13,8 @@ import oxygen_ros.msg as msg
 
 from ...control import Arming, ArmState
 from ..clocks import ClockBridge, stamp_of
-from ..endpoints import make_publisher
 from ..faults import FaultLog
+from ..middleware.endpoints import make_publisher
 
 # A change does not wait for the others, and none of a burst of them is lost.
 _DEPTH = 16

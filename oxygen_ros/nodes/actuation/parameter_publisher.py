@@ -9,7 +9,7 @@ from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from std_msgs.msg import String
 
-from ..endpoints import make_publisher
+from ..middleware.endpoints import make_publisher
 from ..parameters.declare import read_all
 
 TOPIC = 'tick_parameters'

@@ -12,8 +12,8 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from std_msgs.msg import String
 
 from ...control import ControlTick, JointLimits, limits_of_description, TickConfig
-from ..endpoints import make_subscription
 from ..faults import FaultLog
+from ..middleware.endpoints import make_subscription
 from .controller_watch import ControllerWatch
 from .target_publisher import TargetPublisher
 

@@ -19,10 +19,10 @@ import oxygen_ros.msg as msg
 
 from ...control import ActuationMode, Decision, TickConfig, TickStatistics
 from ..clocks import ClockBridge, NS_PER_S, stamp_of
-from ..endpoints import make_publisher
 from ..faults import FaultLog
+from ..middleware.command_bytes import CommandBytes
+from ..middleware.endpoints import make_publisher
 from .actuator_groups import ActuatorGroup
-from .command_bytes import CommandBytes
 
 
 def _in_place(values: array[float]) -> np.ndarray:

@@ -25,7 +25,7 @@ from oxygen_ros.action import Dialogue
 from oxygen_ros.srv import GetMemoryReport
 
 from ...errors import OxygenError
-from .repeated_request import RepeatedRequest
+from ..middleware.repeated_request import RepeatedRequest
 
 START_TIMEOUT_S = 90.0
 _ASK_PERIOD_S = 2.0

@@ -15,7 +15,7 @@ from ...runtime.tick_loop import TickLoop
 from ..actuation.chunk_input import ChunkInput
 from ..actuation.robot_link import RobotLink
 from ..actuation.target_publisher import TargetPublisher
-from ..endpoints import command_problems, num_publishers, publisher_problems
+from ..middleware.endpoints import command_problems, num_publishers, publisher_problems
 from ..parameters.tick_settings import ActuationLimits
 from .diagnostics import ERROR, Figures, Finding, Task, WARN
 

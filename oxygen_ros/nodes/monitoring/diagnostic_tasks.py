@@ -10,8 +10,8 @@ from rclpy.node import Node
 
 from ...runtime.runtime import Runtime
 from ...types import TaskType
-from ..endpoints import num_publishers, publisher_problems
 from ..faults import FaultLog
+from ..middleware.endpoints import num_publishers, publisher_problems
 from ..parameters.settings import DiagnosticLimits
 from ..records.run_memory import RunMemory
 from ..requests.dialogue_server import DialogueServer

@@ -11,7 +11,7 @@ from rclpy.node import Node
 from std_msgs.msg import Header
 
 from ..clocks import ClockBridge, stamp_of
-from ..endpoints import make_publisher
+from ..middleware.endpoints import make_publisher
 
 OK = DiagnosticStatus.OK
 WARN = DiagnosticStatus.WARN

@@ -19,7 +19,7 @@ from ...engine.scheduling.work import UnitKind
 from ...runtime.runtime import Runtime
 from ..actuation.target_publisher import TargetPublisher
 from ..clocks import ClockBridge, stamp_of
-from ..endpoints import make_publisher
+from ..middleware.endpoints import make_publisher
 from ..requests.dialogue_server import DialogueServer
 from .timeline_publisher import TimelinePublisher
 

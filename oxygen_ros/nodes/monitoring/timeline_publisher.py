@@ -10,7 +10,7 @@ from std_msgs.msg import Int64MultiArray, MultiArrayDimension, MultiArrayLayout
 
 from ...engine.scheduling.timeline import Timeline
 from ..clocks import ClockBridge
-from ..endpoints import make_publisher
+from ..middleware.endpoints import make_publisher
 
 _COLUMNS = 'kind,start,end,units,detail'
 _NUM_COLUMNS = 5

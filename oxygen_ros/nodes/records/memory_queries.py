@@ -19,7 +19,7 @@ from ...memory.episodes.recall import recall, Recollection
 from ...memory.errors import StoreUnavailable
 from ...types import SamplingParams
 from ..faults import FaultLog
-from ..wake_up import WakeUp
+from ..middleware.wake_up import WakeUp
 from .query_conversions import entry_msg, query_of
 from .run_memory import RunMemory
 

@@ -18,8 +18,8 @@ from ...runtime.runtime import Publish, Runtime
 from ..actuation.mode_publisher import mode_qos, ModePublisher
 from ..actuation.parameter_publisher import parameters_qos, parse_parameters, TOPIC
 from ..clocks import ClockBridge, ns_of
-from ..endpoints import make_subscription
 from ..faults import FaultLog
+from ..middleware.endpoints import make_subscription
 from .run_memory import RunMemory
 
 

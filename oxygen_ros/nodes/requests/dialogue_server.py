@@ -18,8 +18,8 @@ from oxygen_ros.action import Dialogue
 
 from ...types import FinishReason, SamplingParams, TaskType, TextDelta, TextResult
 from ..conversions import provenance_msg
-from ..endpoints import make_publisher
 from ..faults import FaultLog
+from ..middleware.endpoints import make_publisher
 from ..parameters.settings import DialogueSettings
 from ..records.memory_queries import MemoryQueries
 from ..records.run_memory import RunMemory

@@ -25,8 +25,8 @@ from ...memory.scene.token_constraint import ConstrainedVocabulary
 from ...runtime.runtime import Runtime
 from ...types import FinishReason, SamplingParams, SceneUpdate, TaskType, TextResult
 from ..conversions import scene_msg
-from ..endpoints import make_publisher
 from ..faults import FaultLog
+from ..middleware.endpoints import make_publisher
 from ..parameters.settings import MemorySettings
 from ..records.run_memory import RunMemory
 from .engine_requests import EngineRequests

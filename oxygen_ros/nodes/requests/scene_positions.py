@@ -26,8 +26,8 @@ from ...memory.scene.projection import (
 from ...memory.scene.scene_text import ImageSizes, SeenObject, SeenScene
 from ...types import Provenance
 from ..clocks import ns_of
-from ..endpoints import make_subscription
 from ..faults import FaultLog
+from ..middleware.endpoints import make_subscription
 from ..parameters.position_settings import PositionSettings
 from .camera_frames import camera_frames
 

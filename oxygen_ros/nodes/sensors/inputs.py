@@ -17,12 +17,12 @@ from std_msgs.msg import String
 from ...ingest import CameraSink
 from ...runtime.sensor_hub import SensorHub
 from ..clocks import ClockBridge
-from ..endpoints import make_subscription
 from ..faults import FaultLog
+from ..middleware.endpoints import make_subscription
+from ..middleware.sequence_gaps import SequenceGaps
 from ..parameters.settings import NodeSettings
 from .camera_ingest import CameraIngest
 from .joint_state_input import JointStateInput
-from .sequence_gaps import SequenceGaps
 
 _RAW = (Image, 'image_raw')
 _COMPRESSED = (CompressedImage, 'image_raw/compressed')

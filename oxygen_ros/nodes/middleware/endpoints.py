@@ -1,5 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Topics that cost the executor nothing between messages, and what stands at their other ends."""
+"""Topics that cost the executor nothing between messages, and what stands at their other ends.
+
+By default rclpy gives each topic two event handlers, and the executor looks at each of them at
+each wake-up: three quarters of its work in a node of this size. A mismatch of QoS or type is found
+by asking the graph once a second instead.
+
+Upstream: no issue known. Seen with rclpy 9.1.2. `make_publisher` and `make_subscription` may go
+when the executor of the processes waits for events (`rclpy.experimental.EventsExecutor`) or rclpy
+makes no handler that nobody asked for.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +22,6 @@ from rclpy.publisher import Publisher
 from rclpy.qos import qos_check_compatible, QoSCompatibility, QoSProfile
 from rclpy.subscription import Subscription
 from rclpy.topic_endpoint_info import TopicEndpointInfo
-
-# By default each topic has two event handlers, and the executor looks at each of them at each
-# wake-up: three quarters of its work in a node of this size. A mismatch of QoS or type is found
-# by asking the graph once a second instead.
 
 
 def make_publisher(node: Node, kind: type, topic: str, qos: QoSProfile | int) -> Publisher[Any]:

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An end that comes, whatever the middleware's destructors are stuck in."""
+"""An end that comes, whatever the middleware's destructors are stuck in.
+
+Upstream: eProsima/Fast-DDS issue 6513 (open). Seen with Fast DDS 3.2.3. It may go with a release
+whose `DomainParticipantImpl::set_listener` waits for a running callback without holding its lock.
+"""
 
 from __future__ import annotations
 
@@ -41,10 +45,14 @@ class _Itimerspec(ctypes.Structure):
 def end_within(timeout_s: float, status: int) -> Iterator[None]:
     """End the process with a status if what is done in the block takes longer.
 
-    Fast DDS 3, as the wheels of PyPI have it, can lock itself up when a participant is destroyed
-    in the moment in which another's end is heard of: its `set_listener` spins for ever with the
-    lock that the running callback needs (Fast-DDS issue 6513). It holds the interpreter's lock as
-    well, so no thread of Python's could help: a timer of the system calls `_exit`.
+    Fast DDS can lock itself up when a participant is destroyed in the moment in which another's
+    end is heard of: its `set_listener` spins for ever with the lock that the running callback
+    needs. It holds the interpreter's lock as well, so no thread of Python's could help: a timer of
+    the system calls `_exit`.
+
+    :param timeout_s: how long the block may take.
+    :param status: of the process that is ended.
+    :raises OSError: the system has no timer left.
     """
     sys.stdout.flush()
     sys.stderr.flush()

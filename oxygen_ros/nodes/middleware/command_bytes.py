@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A command message as the bytes of the wire, in which a tick replaces the numbers alone."""
+"""A command message as the bytes of the wire, in which a tick replaces the numbers alone.
+
+Upstream: ros2/rclpy issue 836 (conversion of messages is slow, open). Seen with rclpy 9.1.2. It
+may go when publishing a message of Python costs about what its bytes do.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ _MARKS_SCALE = np.pi * 1e-3
 
 
 class CommandBytes:
-    """Serialised once: to convert a message of Python's anew takes most of a publisher's time.
+    """Serialised once: to convert a message of Python's again takes most of a publisher's time.
 
     What `message` is changed to afterwards has no effect; `write` replaces the numbers.
 

@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A request whose answer may get lost."""
+"""A request whose answer may get lost.
+
+Upstream: ros2/rmw_fastrtps pull request 418 (open since 2020), the design in which a server holds
+requests back until it knows of the client. Seen with rmw_fastrtps 9.3.3. It may go with a release
+that has it.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +13,7 @@ from typing import Any
 
 
 class RepeatedRequest:
-    """A request that is sent anew now and then, for as long as somebody looks.
+    """A request that is sent again now and then, for as long as somebody looks.
 
     A server may get a request before it knows of the client; rmw_fastrtps then drops the answer.
 
