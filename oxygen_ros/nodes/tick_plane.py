@@ -135,12 +135,13 @@ class TickPlane:
         self.loop.start(time.monotonic_ns() + self.settings.loop.tick.period_ns)
         self._raise_executor()
 
-    def stop(self, reason: str) -> None:
-        """Hold by a last target, stop, disarm."""
-        self.loop.stop(reason)
+    def stop(self, reason: str, timeout_s: float) -> bool:
+        """Hold by a last target, stop, disarm; False: the tick did not stop in time."""
+        stopped = self.loop.stop(reason, timeout_s)
         self.loop.release()
         self.loop.arming.disarm()
         self._lower_executor()
+        return stopped
 
     def _raise_executor(self) -> None:
         """Let this thread run right below the tick.

@@ -126,16 +126,21 @@ class TickLoop:
             self._decided = None
             self.tick.undo()
 
-    def stop(self, reason: str) -> None:
-        """Stop the thread and hold by a last target; nothing happens where none runs."""
+    def stop(self, reason: str, timeout_s: float = 1.0) -> bool:
+        """Stop the thread and hold by a last target; nothing happens where none runs.
+
+        :param timeout_s: how long to wait for the present tick.
+        :return: False: the thread did not end in time.
+        """
         if self._thread is None:
-            return
+            return True
         thread, self._thread = self._thread, None
-        thread.stop()
+        stopped = thread.stop(timeout_s)
         self._withdraw()
         self._on_target(
             self.tick.hold(thread.num_ticks + thread.num_overruns, time.monotonic_ns(), reason), 0
         )
+        return stopped
 
     def release(self) -> None:
         """Take back what was applied to the whole process, once all is stopped."""

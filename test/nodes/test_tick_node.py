@@ -309,6 +309,18 @@ def test_a_signal_ends_the_process_in_a_hold():
         rig.close()
 
 
+def test_an_argument_that_is_none_of_ros_ends_the_process_in_one_line():
+    ended = subprocess.run(
+        [sys.executable, '-m', 'oxygen_ros.nodes.tick_node', '--rate'],
+        capture_output=True,
+        text=True,
+        timeout=60.0,
+        check=False,
+    )
+    assert ended.returncode == 1
+    assert ended.stderr == 'tick_node: arguments: expected only --ros-args, got --rate\n'
+
+
 def test_the_process_loads_neither_torch_nor_the_engine():
     code = (
         'import sys, oxygen_ros.nodes.tick_node; '
