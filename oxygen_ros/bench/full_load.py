@@ -36,7 +36,7 @@ def run(
     :param parameters: of the node, over those of the benchmark.
     :raises OxygenError: the folder is there already, or cannot be made.
     """
-    from ..nodes.clients.recording_client import record_load
+    from ..nodes.clients.load_client import run_load
 
     isolate()
     figures: dict[str, Any] = {'env': environment()}
@@ -48,7 +48,7 @@ def run(
             raise OxygenError(
                 f'--record: expected a new folder, got {record}: {error.strerror}'
             ) from None
-        client = functools.partial(record_load, record / 'bag')
+        client = functools.partial(run_load, bag=record / 'bag')
     load = LOADS[-1]
     _CONSOLE.print(f'{load.name}: full, {duration_s:g} s ...', style='dim')
     found = run_node(ROWS['full'], load, duration_s, parameters, client=client)

@@ -84,8 +84,7 @@ def run(duration_s: float = 10.0, num_pairs: int = _ENOUGH) -> dict[str, Any]:
     :param duration_s: of one block.
     :param num_pairs: blocks without, and as many with.
     """
-    from ..nodes.clients.block_client import Block, run_blocks
-    from ..nodes.clients.load_client import LoadPlan, LoadRecording
+    from ..nodes.clients.load_client import Block, LoadPlan, LoadRecording, run_blocks
 
     isolate()
     figures: dict[str, Any] = {'env': environment()}
@@ -110,7 +109,7 @@ def run(duration_s: float = 10.0, num_pairs: int = _ENOUGH) -> dict[str, Any]:
             )
 
         def client(plan: LoadPlan, check: Callable[[], None]) -> LoadRecording:
-            return run_blocks(plan, check, num_pairs, window.watch, done)[0]
+            return run_blocks(plan, check, num_pairs, window.watch, done)
 
         run_node(ROWS['full'], LOADS[-1], duration_s, client=client)
     if not any(block.num_reports for block in blocks if block.is_watched):

@@ -84,7 +84,7 @@ def _play(
             driver.wait_for_images(layout.cameras, lambda: _is_playing(player))
             driver.play(lambda: _is_playing(player), duration_s, progress)
             driver.take_down()
-            return driver.counts
+            return {topic.removeprefix('oxygen/'): n for topic, n in driver.counts.items()}
 
         return run_driver(lambda: ReplayRecorder(node.check, questions, recorder), run)
 

@@ -3,13 +3,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
-import functools
 import time
 from typing import Any
 
-import rclpy
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from std_msgs.msg import String
 
@@ -17,21 +14,15 @@ from oxygen_ros.action import Dialogue
 from oxygen_ros.msg import ActionChunk, LatencyReport, SceneGraph, Target
 
 from ..nodes.clients.node_driver import NodeDriver
-from ..replay.output_types import exact_bytes
 from ..replay.recorder import OutputRecorder
 
-_LATCHED = DurabilityPolicy.TRANSIENT_LOCAL
-_TOPICS: tuple[tuple[str, Any, str, QoSProfile], ...] = (
-    ('target', Target, 'oxygen_ros/msg/Target', QoSProfile(depth=100)),
-    ('action_chunk', ActionChunk, 'oxygen_ros/msg/ActionChunk', QoSProfile(depth=100)),
-    (
-        'scene_graph',
-        SceneGraph,
-        'oxygen_ros/msg/SceneGraph',
-        QoSProfile(depth=10, durability=_LATCHED),
-    ),
-    ('utterance', String, 'std_msgs/msg/String', QoSProfile(depth=10)),
-    ('latency', LatencyReport, 'oxygen_ros/msg/LatencyReport', QoSProfile(depth=10)),
+_LATCHED = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+_TOPICS: tuple[tuple[str, Any, QoSProfile | int], ...] = (
+    ('oxygen/target', Target, 100),
+    ('oxygen/action_chunk', ActionChunk, 100),
+    ('oxygen/scene_graph', SceneGraph, _LATCHED),
+    ('oxygen/utterance', String, 10),
+    ('oxygen/latency', LatencyReport, 10),
 )
 
 
@@ -49,13 +40,11 @@ class ReplayRecorder(NodeDriver):
         questions: Sequence[tuple[float, str]],
         recorder: OutputRecorder | None,
     ) -> None:
-        super().__init__('oxygen_replay', check)
-        self.counts: Counter[str] = Counter()
+        super().__init__('oxygen_replay', check, recorder)
+        self._recording_now = True
         self._questions = sorted(questions)
-        self._recorder = recorder
-        for name, kind, msgtype, qos in _TOPICS:
-            take = functools.partial(self._take, name, msgtype)
-            self.create_subscription(kind, f'oxygen/{name}', take, qos, raw=True)
+        for topic, kind, qos in _TOPICS:
+            self.listen(topic, kind, qos=qos)
 
     def _arm(self) -> None:
         """Leave it disarmed: a recording must not drive a robot that listens."""
@@ -82,15 +71,7 @@ class ReplayRecorder(NodeDriver):
             passed_s = time.monotonic() - start_s
             if duration_s is not None and passed_s >= duration_s:
                 break
-            self._check()
             while self._questions and self._questions[0][0] <= passed_s:
                 self._dialogue.send_goal_async(Dialogue.Goal(prompt=self._questions.pop(0)[1]))
-            rclpy.spin_once(self, timeout_sec=0.05)
+            self.take()
             progress(passed_s)
-
-    def _take(self, name: str, msgtype: str, data: bytes) -> None:
-        self.counts[name] += 1
-        if self._recorder is None:
-            return
-        now_ns = self.get_clock().now().nanoseconds
-        self._recorder.write_bytes(now_ns, f'/oxygen/{name}', msgtype, exact_bytes(data, msgtype))

@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
         print(f'cameras: {", ".join(source.camera_map)}', flush=True)
     _isolate()
     # Imported after the environment is set: the middleware reads it when it is loaded.
-    from ..nodes.clients.demo_client import DemoPlan, run_client
+    from .client import DemoPlan, run_client
 
     with tempfile.TemporaryDirectory() as folder, Children() as children:
         record = Path(folder) / 'run.json'

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Driving our node from another process: its lifecycle, its services, and patient waiting for
-both.
-"""
+"""Driving our node from another process: lifecycle, services, dialogue, a bag of topics."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 import gc
 import sys
@@ -17,7 +16,8 @@ import rclpy
 from rclpy.action.client import ActionClient
 from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
-from rclpy.qos import qos_profile_sensor_data
+from rclpy.qos import qos_profile_sensor_data, QoSProfile
+from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import CompressedImage, Image, JointState
 from std_srvs.srv import SetBool
 
@@ -25,6 +25,9 @@ from oxygen_ros.action import Dialogue
 from oxygen_ros.srv import GetMemoryReport
 
 from ...errors import OxygenError
+from ...replay.output_types import exact_bytes
+from ...replay.recorder import OutputRecorder
+from ..middleware.endpoints import type_name
 from ..middleware.repeated_request import RepeatedRequest
 
 START_TIMEOUT_S = 90.0
@@ -42,10 +45,16 @@ class NodeDriver(Node):
     """A client of the node named `oxygen`; one thread, which spins while it waits.
 
     :param check: raises when something that is needed has ended, such as a child process.
+    :param recorder: of what is listened to; None: no bag.
     """
 
-    def __init__(self, name: str, check: Callable[[], None]) -> None:
+    def __init__(
+        self, name: str, check: Callable[[], None], recorder: OutputRecorder | None = None
+    ) -> None:
         super().__init__(name)
+        self.counts: Counter[str] = Counter()  # messages that came, by topic
+        self._recording_now = False
+        self._recorder = recorder
         self._check = check
         self._change_state: Any = self.create_client(ChangeState, 'oxygen/change_state')
         self._get_state: Any = self.create_client(GetState, 'oxygen/get_state')
@@ -145,6 +154,54 @@ class NodeDriver(Node):
         self.wait(lambda: asked.newest() is not None, f'an answer to {name}')
         return asked.answer
 
+    def ask(
+        self,
+        prompt: str,
+        on_feedback: Callable[[Dialogue.Feedback], None],
+        on_end: Callable[[Dialogue.Result | None], None],
+        max_tokens: int = 0,
+    ) -> None:
+        """Send a goal to ~/dialogue.
+
+        :param on_end: takes the result; None: the goal was rejected.
+        :param max_tokens: of the answer; 0: as many as the node allows.
+        """
+
+        def on_response(future: Any) -> None:
+            handle = future.result()
+            if not handle.accepted:
+                on_end(None)
+                return
+            handle.get_result_async().add_done_callback(
+                lambda ended: on_end(ended.result().result)
+            )
+
+        self._dialogue.send_goal_async(
+            Dialogue.Goal(prompt=prompt, max_tokens=max_tokens),
+            feedback_callback=lambda message: on_feedback(message.feedback),
+        ).add_done_callback(on_response)
+
+    def listen(
+        self,
+        topic: str,
+        kind: Any,
+        take: Callable[[Any], None] | None = None,
+        qos: QoSProfile | int = 100,
+    ) -> None:
+        """Count what comes on a topic, record it while `_recording_now`, and take it."""
+        msgtype = type_name(kind)
+
+        def on_bytes(data: bytes) -> None:
+            self.counts[topic] += 1
+            if self._recorder is not None and self._recording_now:
+                now_ns = self.get_clock().now().nanoseconds
+                name = f'/{topic.lstrip("/")}'
+                self._recorder.write_bytes(now_ns, name, msgtype, exact_bytes(data, msgtype))
+            if take is not None:
+                take(deserialize_message(data, kind))
+
+        self.create_subscription(kind, topic, on_bytes, qos, raw=True)
+
     def wait(
         self, done: Callable[[], bool], what: str, timeout_s: float = START_TIMEOUT_S
     ) -> None:
@@ -154,16 +211,20 @@ class NodeDriver(Node):
         """
         end_s = time.monotonic() + timeout_s
         while not done():
-            self._check()
             if time.monotonic() > end_s:
                 raise OxygenError(f'expected {what} within {timeout_s:.0f} s, got nothing')
-            rclpy.spin_once(self, timeout_sec=0.05)
+            self.take()
 
     def spin_for(self, duration_s: float) -> None:
         """Take what comes for a while."""
         end_s = time.monotonic() + duration_s
         while time.monotonic() < end_s:
-            rclpy.spin_once(self, timeout_sec=0.05)
+            self.take()
+
+    def take(self) -> None:
+        """Take what comes next, or nothing for a moment, while all that is needed runs."""
+        self._check()
+        rclpy.spin_once(self, timeout_sec=0.05)
 
     def say(self, line: str) -> None:
         """Show one line of progress."""
@@ -176,17 +237,17 @@ def run_driver(make: Callable[[], Driver], run: Callable[[Driver], Result]) -> R
     :raises KeyboardInterrupt: the process was told to end.
     """
     rclpy.init(args=[])
+    driver: Driver | None = None
     try:
         driver = make()
-        try:
-            return run(driver)
-        finally:
-            driver.destroy_node()
-            # What still refers to the node, in cycles, keeps its participant alive: one more that
-            # each node of the next run would have to discover.
-            del driver
-            gc.collect()
+        return run(driver)
     except ExternalShutdownException as error:
         raise KeyboardInterrupt from error
     finally:
-        rclpy.try_shutdown()
+        if driver is not None:
+            driver.destroy_node()
+        driver = None
+        rclpy.try_shutdown()  # and with it the executor, which still refers to the node
+        # What refers to it in cycles keeps its participant alive: one more that each node of the
+        # next run would have to discover.
+        gc.collect()

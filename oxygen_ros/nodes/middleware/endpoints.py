@@ -54,14 +54,15 @@ def _name(info: TopicEndpointInfo) -> str:
     return f'{info.node_namespace.rstrip("/")}/{info.node_name}'
 
 
-def _type_name(kind: type) -> str:
+def type_name(kind: type) -> str:
+    """Return the name of a message class, as the graph has it."""
     package, folder, *_ = kind.__module__.split('.')
     return f'{package}/{folder}/{kind.__name__}'
 
 
 def publisher_problems(node: Node, subscription: Subscription[Any]) -> list[str]:
     """Return why publishers on a subscription's topic cannot be heard; empty: all can."""
-    expected = _type_name(subscription.msg_type)
+    expected = type_name(subscription.msg_type)
     problems = []
     for info in node.get_publishers_info_by_topic(subscription.topic_name):
         if info.topic_type != expected:

@@ -10,15 +10,14 @@ from dataclasses import dataclass
 import time
 from typing import Any
 
-import rclpy
 from rclpy.qos import DurabilityPolicy, QoSProfile
 
 from oxygen_ros.action import Dialogue
 from oxygen_ros.msg import ActionChunk, LatencyReport, Provenance, SceneGraph, Target
 from oxygen_ros.srv import UpdateSceneGraph
 
-from ...demo.figures import Recording
-from .node_driver import NodeDriver, run_driver
+from ..nodes.clients.node_driver import NodeDriver, run_driver
+from .figures import Recording
 
 _QUESTION_PERIOD_S = 4.0
 _FIRST_QUESTION_S = 0.5
@@ -82,7 +81,6 @@ class DemoClient(NodeDriver):
         next_update_s = start_s + 0.3 * self._plan.duration_s
         next_line_s = start_s + 1.0
         while (now_s := time.monotonic()) < start_s + self._plan.duration_s + 0.1:
-            self._check()
             if now_s >= next_question_s and not self._asking and self._dialogue.server_is_ready():
                 self._ask()
                 next_question_s = now_s + _QUESTION_PERIOD_S
@@ -92,31 +90,24 @@ class DemoClient(NodeDriver):
             if now_s >= next_line_s:
                 self._progress(now_s - start_s)
                 next_line_s += 1.0
-            rclpy.spin_once(self, timeout_sec=0.05)
+            self.take()
 
     def _ask(self) -> None:
         self._asking = True
         self._heard_first = False
         self._question_ns = time.monotonic_ns()
-        goal = Dialogue.Goal(prompt=self._plan.question)
-        future = self._dialogue.send_goal_async(goal, feedback_callback=self._on_feedback)
-        future.add_done_callback(self._on_goal_response)
+        self.ask(self._plan.question, self._on_feedback, self._on_end)
 
-    def _on_goal_response(self, future: Any) -> None:
-        handle = future.result()
-        if not handle.accepted:
-            self._asking = False
-            return
-        handle.get_result_async().add_done_callback(self._on_result)
-
-    def _on_feedback(self, message: Any) -> None:
+    def _on_feedback(self, feedback: Dialogue.Feedback) -> None:
+        del feedback
         if not self._heard_first:
             self._heard_first = True
             self._recording.ttft_ms.append((time.monotonic_ns() - self._question_ns) * 1e-6)
 
-    def _on_result(self, future: Any) -> None:
+    def _on_end(self, result: Dialogue.Result | None) -> None:
         self._asking = False
-        result = future.result().result
+        if result is None:
+            return
         self._add_provenance(result.provenance)
         if result.finish_reason in ('stop', 'length'):
             self._recording.dialogue_results += 1
