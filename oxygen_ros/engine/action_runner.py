@@ -11,12 +11,12 @@ from torch import Tensor
 from ..types import ActionChunk, Observation, Provenance, RobotState
 from .attention import MaskKind, Span
 from .clock import WorkClock
+from .keyed_random import keyed_noise
 from .kv.context import Context
 from .model import Attend
 from .model_runner import ModelRunner
 from .scheduling.cost_model import CostModel
 from .scheduling.work import UnitKey, UnitKind
-from .text.sampler import keyed_noise
 
 
 class ActionMode(str, Enum):

@@ -11,11 +11,10 @@ from torch import Tensor
 
 from ..types import CameraFrame
 from .attention import AttentionBackend, AttentionPlan, Span
-from .counters import Counters
+from .counters import Counters, ImageLedger
 from .kv.kv_cache import KVCache
 from .kv.prefix import Prefix
 from .model import Attend, PrefixKV, VLAModel
-from .prefixes.image_ledger import ImageLedger
 from .scheduling.work import UnitKind
 
 _TEXT_KINDS = (UnitKind.TEXT_PREFILL, UnitKind.DECODE)

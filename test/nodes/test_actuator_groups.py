@@ -13,8 +13,8 @@ from std_srvs.srv import SetBool
 from trajectory_msgs.msg import JointTrajectory
 
 from oxygen_ros.msg import Target
-from oxygen_ros.nodes.actuation.actuator_groups import actuator_groups
 from oxygen_ros.nodes.oxygen_node import OxygenNode
+from oxygen_ros.nodes.parameters.actuator_groups import actuator_groups
 from oxygen_ros.nodes.parameters.declare import ParameterError
 
 TWO = {

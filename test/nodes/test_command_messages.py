@@ -22,9 +22,9 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / 'control'))
 import control_rig
 
 from oxygen_ros.control import ActuationMode, TickConfig
-from oxygen_ros.nodes.actuation.actuator_groups import ActuatorGroup
 from oxygen_ros.nodes.actuation.target_publisher import CommandsOutput, TrajectoryOutput
 from oxygen_ros.nodes.middleware.command_bytes import CommandBytes
+from oxygen_ros.nodes.parameters.actuator_groups import ActuatorGroup
 
 MESSAGES = {TrajectoryOutput: JointTrajectory, CommandsOutput: Float64MultiArray}
 MS = 0.001

@@ -14,7 +14,6 @@ from ..kv.manager import KVCacheManager
 from ..model_runner import ModelRunner
 from ..scheduling.work import Rank, UnitKind, Work
 from ..spec import StateIn
-from ..text.requests import TextRequest
 from .prefix_work import FeatureCache, PrefixWork
 from .prompt_work import PromptWork
 
@@ -72,7 +71,7 @@ class SharedPrefixes:
         self.work = self._begin(observation, Rank.PREFIX, self._complete, self.features)
 
     def begin_own(
-        self, request: TextRequest, complete: Callable[[Context], None]
+        self, task: TaskType, rank: Rank, complete: Callable[[Context], None]
     ) -> PrefixWork | None:
         """Isolated caches: encode and prefill the newest observation for one text request.
 
@@ -83,11 +82,9 @@ class SharedPrefixes:
             return None
 
         def register(work: PrefixWork) -> None:
-            complete(
-                self._manager.register_private_prefix(work.builder, self._now_ns(), request.task)
-            )
+            complete(self._manager.register_private_prefix(work.builder, self._now_ns(), task))
 
-        return self._begin(observation, request.rank, register, FeatureCache(enabled=False))
+        return self._begin(observation, rank, register, FeatureCache(enabled=False))
 
     def forget(self) -> None:
         """Drop the work at hand and what was seen; prefixes that text pins live on."""

@@ -10,9 +10,10 @@ from ..config import EngineConfig
 from ..kv.context import Context
 from ..kv.manager import KVCacheManager
 from ..prefixes.prefix_work import PrefixWork
+from ..scheduling.work import Rank
 from .requests import RequestState, TextRequest
 
-PrefixSource = Callable[[TextRequest, Callable[[Context], None]], PrefixWork | None]
+PrefixSource = Callable[[TaskType, Rank, Callable[[Context], None]], PrefixWork | None]
 """Starts a prefix of a request's own (isolated caches); None: no slot now."""
 
 
@@ -53,7 +54,9 @@ class Admission:
         if not self._may_enter(request, live):
             return False
         if self._own_prefix is not None:
-            work = self._own_prefix(request, lambda context: self._bind_own(request, context))
+            work = self._own_prefix(
+                request.task, request.rank, lambda context: self._bind_own(request, context)
+            )
             if work is not None:
                 self._building[request.request_id] = work
             return False

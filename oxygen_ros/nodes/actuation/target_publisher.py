@@ -22,7 +22,7 @@ from ..clocks import ClockBridge, NS_PER_S, stamp_of
 from ..faults import FaultLog
 from ..middleware.command_bytes import CommandBytes
 from ..middleware.endpoints import make_publisher
-from .actuator_groups import ActuatorGroup
+from ..parameters.actuator_groups import ActuatorGroup
 
 
 def _in_place(values: array[float]) -> np.ndarray:

@@ -20,7 +20,7 @@ from ...memory.scene.scene_graph import GraphRules
 from ...memory.scene.vocabulary import load_vocabulary, SceneVocabulary
 from ...runtime.runtime import Publish, RuntimeConfig
 from ...runtime.sensor_hub import SensorConfig
-from ..actuation.actuator_groups import actuator_groups, ActuatorGroup
+from .actuator_groups import actuator_groups, ActuatorGroup
 from .declare import ParameterError
 from .model_settings import model_choice
 from .position_settings import position_settings, PositionSettings

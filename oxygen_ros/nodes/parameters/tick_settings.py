@@ -18,7 +18,7 @@ from ...control import (
 )
 from ...ingest import IngestRules
 from ...runtime.tick_loop import TickLoopConfig
-from ..actuation.actuator_groups import actuator_groups, ActuatorGroup
+from .actuator_groups import actuator_groups, ActuatorGroup
 from .declare import ParameterError
 from .spec import ParameterSpec, Value
 from .table import PARAMETERS

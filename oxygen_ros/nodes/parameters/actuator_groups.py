@@ -10,7 +10,7 @@ from typing import Any
 from rclpy.exceptions import InvalidTopicNameException
 from rclpy.validate_topic_name import validate_topic_name
 
-from ..parameters.declare import ParameterError
+from .declare import ParameterError
 
 INTERFACES = ('trajectory', 'commands')
 _TOPICS = {'trajectory': 'joint_trajectory', 'commands': 'commands'}
