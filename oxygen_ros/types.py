@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float32]
 
+CONTROL_RATE_HZ = 50.0  # of ticks and of the grid of action passes, where nothing else is said
+
 
 class TaskType(IntEnum):
     """What a request does; the smaller the value, the higher its priority."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..engine.action_runner import ActionConfig, ActionMode
+from ..engine.config import ActionConfig, ActionMode
 from ..engine.engine import EngineEvent
 from ..engine.model import VLAModel
 from ..engine.scheduling.cost_model import OnlineCostModel

@@ -11,11 +11,9 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from ..engine.config import EngineConfig
-from ..engine.kv.manager import KVConfig
+from ..engine.config import EngineConfig, KVConfig, SchedulerConfig
 from ..engine.kv.memory_report import memory_report, reduction_limit
 from ..engine.model import VLAModel
-from ..engine.scheduling.scheduler import SchedulerConfig
 from ..models.tiny import TinyModel
 from ..models.tiny_config import TinyConfig
 from ..types import TaskType

@@ -5,9 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..engine.action_runner import ActionConfig
-from ..engine.config import Batching, EngineConfig, Policy
-from ..engine.kv.manager import KVConfig, Sharing
+from ..engine.config import ActionConfig, Batching, EngineConfig, KVConfig, Policy, Sharing
 
 
 @dataclass(frozen=True, slots=True)

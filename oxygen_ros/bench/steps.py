@@ -17,7 +17,8 @@ from ..engine.config import EngineConfig
 from ..engine.model import VLAModel
 from ..engine.scheduling.cost_model import OnlineCostModel
 from ..engine.scheduling.work import UnitKind
-from ..memory.scene.scene_grammar import SceneFormat, SceneGrammar
+from ..memory.scene.scene_format import SceneFormat
+from ..memory.scene.scene_grammar import SceneGrammar
 from ..memory.scene.token_constraint import ConstrainedVocabulary
 from ..models.compiled import CompiledModel
 from ..models.tiny import TinyModel

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ..engine.model import VLAModel
 from ..models.binding import check_binding
 from ..models.checkpoint import read_folder
+from ..models.options import ModelOptions
 from ..models.registry import create_model
 
 
@@ -24,8 +25,10 @@ class Subject:
 
     def create(self) -> VLAModel:
         """Build the model, as the node will."""
-        sizes = {} if self.is_checkpoint else {'num_joints': len(self.joints)}
-        return create_model(self.model, num_cameras=len(self.cameras), **sizes)
+        options = ModelOptions(num_cameras=len(self.cameras))
+        if not self.is_checkpoint:
+            options = replace(options, num_joints=len(self.joints))
+        return create_model(self.model, options)
 
     def parameters(self) -> dict[str, Any]:
         """Return it as parameters of the node."""

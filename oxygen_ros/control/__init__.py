@@ -7,6 +7,7 @@ from .arming import Arming, ArmReply, ArmState, ArmView
 from .cadence import Cadence
 from .chunk_buffer import ChunkBuffer, ChunkCounts, Sample
 from .clock import Clock, SteadyClock, VirtualClock
+from .limit_settings import LimitSettings, LimitSource
 from .limits import ActuationMode, JointLimits, Limiter
 from .realtime import apply_to_process, apply_to_thread, RealtimeSettings, release_process
 from .realtime_report import RealtimeItem, RealtimeReport
@@ -29,6 +30,8 @@ __all__ = [
     'ControlTick',
     'Decision',
     'JointLimits',
+    'LimitSettings',
+    'LimitSource',
     'Limiter',
     'RealtimeItem',
     'RealtimeReport',

@@ -50,7 +50,7 @@ def parse_action_space(name: str) -> ActionSpace:
     except ValueError:
         reason = _REFUSED.get(name, '')
         raise ValueError(
-            f'action space: expected {", ".join(space.value for space in ActionSpace)}, '
+            f'expected {", ".join(space.value for space in ActionSpace)}, '
             f'got {name}{": " if reason else ""}{reason}'
         ) from None
 
@@ -69,14 +69,11 @@ def parse_action_spaces(
     """
     if len(names) not in (1, num_joints):
         raise ValueError(
-            f'action space: expected 1 or {num_joints} values, one for each of the '
-            f'joints, got {len(names)}'
+            f'expected 1 or {num_joints} values, one for each of the joints, got {len(names)}'
         )
     spaces = [parse_action_space(name) for name in names] * (num_joints if len(names) == 1 else 1)
     modes = {space.mode for space in spaces}
     if len(modes) > 1:
-        raise ValueError(
-            f'action space: expected joint_velocity for all joints or for none, got {list(names)}'
-        )
+        raise ValueError(f'expected joint_velocity for all joints or for none, got {list(names)}')
     deltas = tuple(space.is_delta for space in spaces)
     return modes.pop(), deltas if any(deltas) else ()

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import Enum
 import math
 from typing import TypeAlias
@@ -87,6 +87,13 @@ class JointLimits:
     def num_joints(self) -> int:
         """How many joints there are."""
         return len(self.max_step)
+
+    def equals(self, other: JointLimits) -> bool:
+        """Return whether all limits are the same."""
+        return all(
+            np.array_equal(getattr(self, limit.name), getattr(other, limit.name))
+            for limit in fields(JointLimits)
+        )
 
     def tightened(self, other: JointLimits) -> JointLimits:
         """

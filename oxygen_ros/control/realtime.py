@@ -6,7 +6,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 import gc
 import sys
+from typing import ClassVar
 
+from ..setting import check, parameter, refusal, setting
 from .process_memory import keep_heap, lock_memory
 from .realtime_report import RealtimeItem, RealtimeReport
 from .thread_priority import lower_process, raise_process, use_cpus, use_fifo
@@ -17,35 +19,48 @@ class RealtimeSettings:
     """
     What to ask of the operating system and the interpreter.
 
-    :raises ValueError: names the field, what was expected and what came.
+    :raises SettingError: names the parameter, what was expected and what came.
     """
 
+    PREFIX: ClassVar[str] = 'realtime'
+
     # Of the process.
-    switch_interval_s: float = 0.0005  # how long another thread may keep the interpreter
-    process_priority: int = 0  # SCHED_RR, of all threads but the tick's; 0: leave them alone
-    lock_memory: bool = False  # no page is swapped out
-    keep_heap: bool = True  # freed memory stays, for the next image
-    freeze_gc: bool = True  # what exists now is never scanned again
-    disable_gc: bool = False  # no cyclic collection at all
+    switch_interval_s: float = setting(
+        0.0005, 'How long another thread may keep the interpreter', 's', low=0.00001, high=1.0
+    )
     # Of the tick's thread.
-    fifo_priority: int = 0  # SCHED_FIFO, 1 to 99; 0: leave the scheduler alone
-    cpus: tuple[int, ...] = ()  # cores it may run on; empty: all
+    fifo_priority: int = setting(
+        0, 'SCHED_FIFO priority of the tick; 0: leave the scheduler alone', low=0, high=99
+    )
+    # Of the process.
+    process_priority: int = setting(
+        0,
+        'SCHED_RR priority of all else in the process, below that of the tick, so that '
+        'no other process takes the core from what the tick may wait for; 0: leave it '
+        'alone',
+        low=0,
+        high=98,
+    )
+    # Of the tick's thread.
+    cpus: tuple[int, ...] = setting((), 'Cores of the tick; -1 stands for all', low=-1, none=-1)
+    # Of the process.
+    lock_memory: bool = setting(False, 'Keep the process in memory (mlockall)')
+    keep_heap: bool = setting(
+        True, 'Keep freed memory for the next image instead of giving it back to the system'
+    )
+    freeze_gc: bool = setting(
+        True, 'Keep what exists at activation out of garbage collection until deactivation'
+    )
+    disable_gc: bool = setting(False, 'No cyclic garbage collection while active')
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.switch_interval_s <= 1.0:
-            raise ValueError(
-                f'switch_interval_s: expected above 0 and at most 1, got {self.switch_interval_s}'
-            )
-        if not 0 <= self.fifo_priority <= 99:
-            raise ValueError(f'fifo_priority: expected 0 to 99, got {self.fifo_priority}')
-        if not 0 <= self.process_priority <= max(0, self.fifo_priority - 1):
+        check(self)
+        if self.process_priority > max(0, self.fifo_priority - 1):
             # Or the tick would wait for the rest of its process.
-            raise ValueError(
-                f'process_priority: expected 0, or below fifo_priority ({self.fifo_priority}), '
-                f'got {self.process_priority}'
-            )
-        if any(cpu < 0 for cpu in self.cpus):
-            raise ValueError(f'cpus: expected numbers of cores, got {self.cpus}')
+            tick = parameter(RealtimeSettings, 'fifo_priority')
+            raise refusal(self, 'process_priority', f'0, or below {tick} ({self.fifo_priority})')
+        if -1 in self.cpus:
+            raise refusal(self, 'cpus', 'numbers of cores')
 
 
 def apply_to_process(settings: RealtimeSettings) -> RealtimeReport:

@@ -198,7 +198,7 @@ class ControlTick:
     ) -> tuple[list[float] | None, str]:
         if state is None:
             return None, hold_reasons.NO_STATE
-        if deadline_ns - state.steady_ns > config.max_state_age_ns:
+        if deadline_ns - state.steady_ns > config.state_max_age_ns:
             return None, hold_reasons.STALE_STATE
         measured: list[float] = state.positions.tolist()
         if len(measured) != config.num_joints or not all(map(math.isfinite, measured)):

@@ -3,8 +3,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import ClassVar
 
+from ..setting import check, parameter, refusal, setting, SettingError
+from ..types import CONTROL_RATE_HZ
+from .action_space import parse_action_spaces
 from .clock import NS_PER_MS, NS_PER_S
 from .limits import ActuationMode
 
@@ -14,44 +18,109 @@ class TickConfig:
     """
     Settings of the tick.
 
-    :raises ValueError: names the field, what was expected and what came.
+    :raises SettingError: names the parameter, what was expected and what came.
     """
 
+    PREFIX: ClassVar[str] = 'actuation'
+
     num_joints: int
-    mode: ActuationMode = ActuationMode.POSITION
-    period_ns: int = 20 * NS_PER_MS
-    max_observation_age_ns: int = 400 * NS_PER_MS
-    max_state_age_ns: int = 200 * NS_PER_MS
-    activation_ramp_ns: int = NS_PER_S  # from the measured joints to the chunk
-    recovery_ramp_ns: int = 100 * NS_PER_MS  # from a held target back to the chunk
-    require_state: bool = True  # false: the actuators need no start from the measured joints
-    deltas: tuple[bool, ...] = ()  # [num_joints] numbers are changes of the target; empty: none
-    dry_run: bool = False  # nothing reaches the actuators, so they are not expected to follow
+    rate_hz: float = setting(
+        CONTROL_RATE_HZ, 'Control ticks per second', 'Hz', low=1.0, high=1000.0
+    )
+    space: tuple[str, ...] = setting(
+        ('joint_position',),
+        "What a chunk's numbers mean, for all joints or for each: joint_position, "
+        'joint_delta (from one step to the next) or joint_velocity; effort and end '
+        'effectors are refused, since joints are what is limited and held',
+    )
+    # The actuators are not expected to follow then.
+    dry_run: bool = setting(
+        False, 'Run all of it, show ~/target, and send nothing to the actuators'
+    )
+    decide_ahead_ms: float = setting(
+        0.35,
+        'How long before its deadline a target is decided, at most half a period, so '
+        'that at the deadline it is only published; 0: at the deadline',
+        'ms',
+        low=0.0,
+        high=100.0,
+    )
+    activation_ramp_s: float = setting(
+        1.0,
+        'Ramp from the measured joints to the chunk after activation and enable',
+        's',
+        low=0.0,
+        high=60.0,
+        live=True,
+    )
+    recovery_ramp_s: float = setting(
+        0.1, 'Ramp from a held target back to the chunk', 's', low=0.0, high=60.0, live=True
+    )
+    require_state: bool = setting(True, 'Hold while the joints are not measured', live=True)
+    max_observation_age_ms: float = setting(
+        400.0,
+        'A target from an older observation is not sent: the node holds',
+        'ms',
+        low=1.0,
+        high=60_000.0,
+        live=True,
+        name='max_observation_age_ms',
+    )
+    state_max_age_s: float = setting(
+        1.0,
+        'Older joint positions are not acted on',
+        's',
+        low=0.001,
+        high=3600.0,
+        name='sensors.state_max_age_s',
+    )
     awaits_limits: bool = False  # hold until the limits are known
-    # How long before its deadline a target is decided, at most half a period; 0: at the deadline
-    decide_ahead_ns: int = 350_000
+    mode: ActuationMode = field(init=False)  # what a target means to the actuators
+    deltas: tuple[bool, ...] = field(init=False)  # [num_joints] changes of the target; empty: none
 
     def __post_init__(self) -> None:
-        if not isinstance(self.mode, ActuationMode):
-            raise ValueError(f'mode: expected position or velocity, got {self.mode!r}')
-        if self.deltas and len(self.deltas) != self.num_joints:
-            raise ValueError(f'deltas: expected {self.num_joints} values, got {len(self.deltas)}')
-        if self.deltas and (self.mode is ActuationMode.VELOCITY or not self.require_state):
-            raise ValueError('deltas: expected together with mode position and require_state')
-        for name, least in (
-            ('num_joints', 1),
-            ('period_ns', 1),
-            ('max_observation_age_ns', 1),
-            ('max_state_age_ns', 1),
-            ('activation_ramp_ns', 0),
-            ('recovery_ramp_ns', 0),
-            ('decide_ahead_ns', 0),
-        ):
-            value = getattr(self, name)
-            if value < least:
-                raise ValueError(f'{name}: expected at least {least}, got {value}')
-        if self.decide_ahead_ns > self.period_ns // 2:
-            raise ValueError(
-                f'decide_ahead_ns: expected at most half a period '
-                f'({self.period_ns // 2}), got {self.decide_ahead_ns}'
-            )
+        check(self)
+        if self.num_joints < 1:
+            raise ValueError(f'num_joints: expected at least 1, got {self.num_joints}')
+        try:
+            mode, deltas = parse_action_spaces(self.space, self.num_joints)
+        except ValueError as error:
+            raise SettingError(f'{parameter(TickConfig, "space")}: {error}') from error
+        object.__setattr__(self, 'mode', mode)
+        object.__setattr__(self, 'deltas', deltas)
+        if deltas and not self.require_state:
+            needed = parameter(TickConfig, 'require_state')
+            raise refusal(self, 'space', f'no joint_delta without {needed}')
+        half_ms = 500.0 / self.rate_hz
+        if self.decide_ahead_ms > half_ms:
+            raise refusal(self, 'decide_ahead_ms', f'at most half a period ({half_ms:g} ms)')
+
+    @property
+    def period_ns(self) -> int:
+        """Time between two ticks."""
+        return round(NS_PER_S / self.rate_hz)
+
+    @property
+    def max_observation_age_ns(self) -> int:
+        """Age beyond which an observation is no basis for a target."""
+        return round(self.max_observation_age_ms * NS_PER_MS)
+
+    @property
+    def state_max_age_ns(self) -> int:
+        """Age beyond which measured joints are not acted on."""
+        return round(self.state_max_age_s * NS_PER_S)
+
+    @property
+    def activation_ramp_ns(self) -> int:
+        """From the measured joints to the chunk."""
+        return round(self.activation_ramp_s * NS_PER_S)
+
+    @property
+    def recovery_ramp_ns(self) -> int:
+        """From a held target back to the chunk."""
+        return round(self.recovery_ramp_s * NS_PER_S)
+
+    @property
+    def decide_ahead_ns(self) -> int:
+        """How long before its deadline a target is decided; 0: at the deadline."""
+        return round(self.decide_ahead_ms * NS_PER_MS)

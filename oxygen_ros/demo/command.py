@@ -119,10 +119,10 @@ def _write_trace(path: Path, record: Path) -> None:
 
 
 def _check_before_start(args: argparse.Namespace) -> None:
-    from ..models.registry import model_names
+    from ..models.options import MODEL_NAMES
 
-    if args.model not in model_names():
-        raise OxygenError(f'--model: expected one of {", ".join(model_names())}, got {args.model}')
+    if args.model not in MODEL_NAMES:
+        raise OxygenError(f'--model: expected one of {", ".join(MODEL_NAMES)}, got {args.model}')
     if args.params_file is not None and not args.params_file.is_file():
         raise OxygenError(f'--params-file: expected a YAML file, got {args.params_file}')
     for option, path in (('--json', args.json), ('--trace', args.trace)):

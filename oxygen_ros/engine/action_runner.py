@@ -3,45 +3,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import Enum
-
 from torch import Tensor
 
 from ..types import ActionChunk, Observation, Provenance, RobotState
 from .attention import MaskKind, Span
 from .clock import WorkClock
+from .config import ActionConfig, ActionMode
 from .keyed_random import keyed_noise
 from .kv.context import Context
 from .model import Attend
 from .model_runner import ModelRunner
 from .scheduling.cost_model import CostModel
 from .scheduling.work import UnitKey, UnitKind
-
-
-class ActionMode(str, Enum):
-    """When a pass is made."""
-
-    PER_TICK = 'per_tick'  # each period, when the state or the prefix is new
-    CHUNKED = 'chunked'  # when the prefix is new, or every `chunk_periods` periods
-
-
-@dataclass(frozen=True, slots=True)
-class ActionConfig:
-    """When action passes are due.
-
-    :raises ValueError: names the field, what was expected and what came.
-    """
-
-    mode: ActionMode = ActionMode.PER_TICK
-    period_s: float = 0.02  # grid on which a pass may be due
-    chunk_periods: int = 8  # chunked: periods after which a pass is made on an old prefix too
-
-    def __post_init__(self) -> None:
-        if not self.period_s > 0.0:
-            raise ValueError(f'period_s: expected above 0, got {self.period_s}')
-        if self.chunk_periods < 1:
-            raise ValueError(f'chunk_periods: expected at least 1, got {self.chunk_periods}')
 
 
 class ReadyAction:

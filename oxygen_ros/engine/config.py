@@ -1,17 +1,127 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of the engine: frozen, checked once.
+"""Settings of the engine: frozen, checked once; no torch.
 
 The baselines of the benchmark are settings too, not other code.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
+from typing import ClassVar
 
-from .action_runner import ActionConfig
-from .kv.manager import KVConfig
-from .scheduling.scheduler import SchedulerConfig
+from ..setting import check, parameter, part, refusal, setting
+from ..types import CONTROL_RATE_HZ
+
+
+class Sharing(str, Enum):
+    """Who reads a prefix."""
+
+    SHARED = 'shared'  # every task, the same pages
+    ISOLATED = 'isolated'  # its own task alone: the baseline with a copy for each task
+
+
+@dataclass(frozen=True, slots=True)
+class KVConfig:
+    """Sizes of the pool and rules of sharing.
+
+    :raises SettingError: names the parameter, what was expected and what came.
+    """
+
+    PREFIX: ClassVar[str] = 'kv'
+
+    sharing: Sharing | str = setting(
+        Sharing.SHARED,
+        'Who reads a prefix: every task, or its own task alone',
+    )
+    # Small, so that little of a last block stays unused.
+    block_size: int = setting(8, 'Size of a KV block', 'tokens', low=1, high=1024)
+    # Slots: one being built, the newest, the others pinned by text.
+    max_live_prefixes: int = setting(4, 'Prefixes in memory at one time', low=2, high=64)
+    num_text_blocks: int = setting(256, 'Blocks for text', low=1, high=1_000_000)
+    text_prefix_max_age_s: float = setting(
+        0.5, 'A new text request joins a pinned prefix that is younger', 's', low=0.0, high=60.0
+    )
+    reserved_action_contexts: int = 2  # the one in use, and the next one's prompt being prefilled
+
+    def __post_init__(self) -> None:
+        check(self)
+        if self.reserved_action_contexts < 2:
+            raise ValueError(
+                'reserved_action_contexts: expected at least 2, '
+                f'got {self.reserved_action_contexts}'
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerConfig:
+    """Times of the policy.
+
+    :raises SettingError: names the parameter, what was expected and what came.
+    """
+
+    PREFIX: ClassVar[str] = 'scheduler'
+
+    micro_slice_s: float = setting(
+        0.0035, 'Longest slice of best-effort work', 's', low=1e-9, high=1.0
+    )
+    safety_threshold_s: float = setting(
+        0.0025,
+        'No slice starts when less is left before an action is due',
+        's',
+        low=0.0,
+        high=1.0,
+    )
+    dialogue_patience_s: float = setting(
+        0.03, 'Dialogue work unserved for longer goes first', 's', low=0.001, high=60.0
+    )
+    scene_graph_patience_s: float = setting(
+        0.03, 'Scene-graph work unserved for longer goes first', 's', low=0.001, high=60.0
+    )
+    oversize_patience: int = setting(
+        3,
+        'Cycles after which a unit longer than any cycle runs all the same',
+        low=1,
+        high=1000,
+    )
+
+    def __post_init__(self) -> None:
+        check(self)
+
+
+class ActionMode(str, Enum):
+    """When a pass is made."""
+
+    PER_TICK = 'per_tick'  # each period, when the state or the prefix is new
+    CHUNKED = 'chunked'  # when the prefix is new, or every `chunk_periods` periods
+
+
+@dataclass(frozen=True, slots=True)
+class ActionConfig:
+    """When action passes are due.
+
+    :raises SettingError: names the parameter, what was expected and what came.
+    """
+
+    PREFIX: ClassVar[str] = 'action'
+
+    mode: ActionMode = setting(
+        ActionMode.PER_TICK,
+        'When an action pass is made: at each new state or prefix, or at each new '
+        'prefix and every chunk_periods',
+    )
+    period_s: float = 1.0 / CONTROL_RATE_HZ  # grid on which a pass may be due
+    chunk_periods: int = setting(
+        8,
+        'Ticks after which a chunked pass is made on an old prefix too',
+        low=1,
+        high=1_000_000_000,
+    )
+
+    def __post_init__(self) -> None:
+        check(self)
+        if not self.period_s > 0.0:
+            raise ValueError(f'period_s: expected above 0, got {self.period_s}')
 
 
 class Policy(str, Enum):
@@ -32,40 +142,57 @@ class Batching(str, Enum):
 class EngineConfig:
     """All settings of an engine.
 
-    :raises ValueError: names the field, what was expected and what came.
+    :raises SettingError: names the parameter, what was expected and what came.
     """
 
-    kv: KVConfig = field(default_factory=KVConfig)
-    scheduler: SchedulerConfig = field(default_factory=SchedulerConfig)
-    action: ActionConfig = field(default_factory=ActionConfig)
-    policy: Policy = Policy.PRIORITY_SLICING
-    batching: Batching = Batching.CROSS_FRAME
-    deterministic: bool = False  # decode one row at a time: bit-identical whatever else is live
-    jump_forward: bool = True  # tokens that a grammar forces are not sampled one by one
-    attention_backend: str = 'sdpa'
-    reuse_vision: bool = True
-    observation_period_s: float = 0.1  # shortest time between two observations
-    max_text_requests: int = 64  # live ones; more are refused
-    max_admitted: int = 16  # text requests that hold a prefix at one time
-    max_decode_batch: int = 16  # rows of a decode step
-    max_text_tokens: int = 512  # prompt and answer of one request together
-    place_queries: int = 0  # vectors of a scene graph's dense read of its prefix; 0: no read
+    PREFIX: ClassVar[str] = 'engine'
+
+    kv: KVConfig = part(KVConfig)
+    scheduler: SchedulerConfig = part(SchedulerConfig)
+    action: ActionConfig = part(ActionConfig)
+    policy: Policy = setting(
+        Policy.PRIORITY_SLICING, 'How work is ordered', name='scheduler.policy'
+    )
+    batching: Batching = setting(
+        Batching.CROSS_FRAME, 'Which text requests share a decode step', name='batching'
+    )
+    # One row at a time.
+    deterministic: bool = setting(False, 'Bit-identical results whatever else is live')
+    attention_backend: str = setting('sdpa', 'Attention by name', choices=('reference', 'sdpa'))
+    jump_forward: bool = setting(
+        True,
+        'Take tokens that the grammar of a scene graph forces without sampling them, '
+        'several in a step',
+    )
+    reuse_vision: bool = setting(True, 'Keep the features of an image that comes again')
+    observation_period_s: float = setting(
+        0.1, 'Shortest time between two observations', 's', low=0.0, high=60.0
+    )
+    max_text_requests: int = setting(
+        64, 'Live text requests; more are refused', low=1, high=10_000
+    )
+    max_admitted: int = setting(
+        16, 'Text requests that hold a prefix at one time', low=1, high=1000
+    )
+    max_decode_batch: int = setting(16, 'Rows of a decode step', low=1, high=1000)
+    max_text_tokens: int = setting(
+        512, 'Prompt and answer of one request together', 'tokens', low=1, high=1_000_000
+    )
+    place_queries: int = setting(
+        16,
+        'Vectors of the dense read that gives an update the embedding of its place; 0: none',
+        low=0,
+        high=256,
+        name='memory.place_queries',
+    )
+    seed: int = setting(0, 'Seed of the action noise', low=0)
     hash_inputs: bool = False  # take the hash of what each shared prefix is computed from
-    seed: int = 0  # of the action noise
 
     def __post_init__(self) -> None:
-        for name in ('max_text_requests', 'max_admitted', 'max_decode_batch', 'max_text_tokens'):
-            if getattr(self, name) < 1:
-                raise ValueError(f'{name}: expected at least 1, got {getattr(self, name)}')
-        if not 0 <= self.place_queries <= self.max_text_tokens:
-            raise ValueError(
-                f'place_queries: expected 0 to max_text_tokens '
-                f'({self.max_text_tokens}), got {self.place_queries}'
-            )
-        if not self.observation_period_s >= 0.0:
-            raise ValueError(
-                f'observation_period_s: expected at least 0, got {self.observation_period_s}'
-            )
+        check(self)
+        if self.place_queries > self.max_text_tokens:
+            most = parameter(EngineConfig, 'max_text_tokens')
+            raise refusal(self, 'place_queries', f'at most {most} ({self.max_text_tokens})')
 
     @property
     def decode_batch(self) -> int:

@@ -15,9 +15,9 @@ from ..types import ActionChunk, FinishReason, SamplingParams, TaskType, TextDel
 from .action_runner import ActionRunner
 from .attention import create_backend
 from .clock import WorkClock
-from .config import EngineConfig, Policy
+from .config import EngineConfig, Policy, Sharing
 from .counters import Counters
-from .kv.manager import KVCacheManager, Sharing
+from .kv.manager import KVCacheManager
 from .kv.memory_report import memory_report, MemoryReport
 from .model import VLAModel
 from .model_runner import ModelRunner

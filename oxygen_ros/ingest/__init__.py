@@ -12,10 +12,11 @@ from .image_decoder import decode_image
 from .joint_mapper import JointMapper
 from .joint_stream import JointCounts, JointStream
 from .latest import Latest
-from .rules import IngestRules, MessageCounts, Receipt
+from .rules import CameraRules, IngestRules, MessageCounts, Receipt
 
 __all__ = [
     'CameraCounts',
+    'CameraRules',
     'CameraSink',
     'CameraStream',
     'ImageError',

@@ -13,7 +13,7 @@ from .errors import ImageError
 from .frozen import FrozenImages
 from .image_decoder import decode_image
 from .pixel_formats import Pixels
-from .rules import IngestRules, MessageCounts, Receipt, TIME_JUMP_NS, trusted_stamp
+from .rules import CameraRules, MessageCounts, Receipt, TIME_JUMP_NS, trusted_stamp
 
 
 @dataclass(slots=True)
@@ -44,7 +44,7 @@ class CameraStream:
     :param name: of the camera.
     """
 
-    def __init__(self, name: str, rules: IngestRules, sink: CameraSink) -> None:
+    def __init__(self, name: str, rules: CameraRules, sink: CameraSink) -> None:
         self.name = name
         self.counts = CameraCounts()
         self.size: tuple[int, int] | None = None  # width and height of the newest image (px)

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
+
+from ..setting import check, setting
 
 # Stamps that go back by less are messages out of order; by more, time itself has jumped.
 TIME_JUMP_NS = 1_000_000_000
@@ -12,18 +14,37 @@ TIME_JUMP_NS = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class IngestRules:
-    """Settings of ingest.
+    """Settings of ingest, of joint states and images alike.
 
-    :raises ValueError: names the field, what was expected and what came.
+    :raises SettingError: names the parameter, what was expected and what came.
     """
 
-    future_tolerance_s: float = 0.05  # a stamp further ahead gives way to the time of receipt
-    frozen_after_s: float = 0.0  # the same pixels for longer are a fault; 0: never
+    PREFIX: ClassVar[str] = 'sensors'
+
+    future_tolerance_s: float = setting(
+        0.05,
+        "A stamp further ahead of the node's clock is replaced by the time of receipt",
+        's',
+        low=0.0,
+        high=60.0,
+    )
 
     def __post_init__(self) -> None:
-        for name in ('future_tolerance_s', 'frozen_after_s'):
-            if not getattr(self, name) >= 0.0:
-                raise ValueError(f'{name}: expected at least 0, got {getattr(self, name)}')
+        check(self)
+
+
+@dataclass(frozen=True, slots=True)
+class CameraRules(IngestRules):
+    """Settings of the ingest of images."""
+
+    frozen_after_s: float = setting(
+        2.0,
+        'A camera whose pixels stay the same for longer, however fresh its stamps, '
+        'counts as lost; 0: never (simulated cameras, which have no noise)',
+        's',
+        low=0.0,
+        high=3600.0,
+    )
 
 
 @dataclass(slots=True)

@@ -14,7 +14,8 @@ import math
 
 import torch
 
-from ..engine.kv.manager import KVCacheManager, KVConfig
+from ..engine.config import KVConfig
+from ..engine.kv.manager import KVCacheManager
 from ..engine.spec import ModelSpec
 from .boards import Board, MEMORY_SHARE
 from .tensor_shapes import group_of, tensor_shapes

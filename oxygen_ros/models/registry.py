@@ -4,90 +4,46 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import cast
 
 import torch
 
 from ..engine.model import VLAModel
 from ..engine.spec import PrefixScope
+from ..setting import parameter, SettingError
 from .binding import check_binding, parse_camera_map
 from .checkpoint import is_checkpoint, load_checkpoint
 from .compiled import CompiledModel
 from .errors import CheckpointError
 from .graphed import GraphedModel
+from .options import DTYPE_NAMES, MODEL_NAMES, ModelOptions
 from .tiny import TinyModel
 from .tiny_config import TinyConfig
 
-DTYPES = {'float32': torch.float32, 'bfloat16': torch.bfloat16}
-
-
-@dataclass(frozen=True, slots=True)
-class ModelOptions:
-    """What a caller may choose of a model; a checkpoint says sizes, scope and steps itself.
-
-    :raises ValueError: names the field, what was expected and what came.
-    """
-
-    num_cameras: int = 3
-    num_joints: int = 7
-    image_px: int = 112  # side of the vision tower's input
-    action_dt_s: float = 0.02  # seconds between two steps of a chunk
-    seed: int = 0  # of random weights
-    device: str = 'auto'  # 'auto' (cuda where there is one), 'cpu', 'cuda', 'cuda:1' ...
-    dtype: str = 'float32'
-    prefix_scope: PrefixScope | str = PrefixScope.OBSERVATION
-    num_kv_heads: int = 1
-    num_denoising_steps: int = 5
-    cameras: tuple[str, ...] = ()  # the robot's, to be checked against a checkpoint's keys
-    camera_map: tuple[str, ...] = ()  # 'camera=key' where the names differ
-    adapter: str = ''  # PEFT folder with a LoRA for text
-    compile: bool = False  # vision tower and denoising step by torch.compile
-    cuda_graphs: bool = False  # the passes that launch most kernels, replayed
-
-    def __post_init__(self) -> None:
-        """Check what no model checks itself."""
-        if self.dtype not in DTYPES:
-            raise ValueError(f'dtype: expected one of {", ".join(DTYPES)}, got {self.dtype}')
-        scopes = [scope.value for scope in PrefixScope]
-        if self.prefix_scope not in scopes:
-            raise ValueError(
-                f'prefix_scope: expected one of {", ".join(scopes)}, got {self.prefix_scope}'
-            )
-        self.torch_device()
-
-    def torch_device(self) -> torch.device:
-        """Resolve `device`."""
-        if self.device == 'auto':
-            return torch.device('cuda' if torch.cuda.is_available() else 'cpu')
-        try:
-            device = torch.device(self.device)
-        except RuntimeError:
-            device = torch.device('meta')
-        if device.type not in ('cpu', 'cuda'):
-            raise ValueError(f'device: expected auto, cpu or cuda, got {self.device}')
-        if device.type == 'cuda' and not torch.cuda.is_available():
-            raise ValueError(
-                f'device: expected a usable CUDA device for {self.device}, found none'
-            )
-        return device
+DTYPES = {name: getattr(torch, name) for name in DTYPE_NAMES}
 
 
 def _tiny(options: ModelOptions) -> VLAModel:
-    config = TinyConfig(
-        num_cameras=options.num_cameras,
-        image_px=options.image_px,
-        action_dim=options.num_joints,
-        action_dt_s=options.action_dt_s,
-        prefix_scope=PrefixScope(options.prefix_scope),
-        num_kv_heads=options.num_kv_heads,
-        num_denoising_steps=options.num_denoising_steps,
-        seed=options.seed,
-    )
+    try:
+        config = TinyConfig(
+            num_cameras=options.num_cameras,
+            image_px=options.image_px,
+            action_dim=options.num_joints,
+            action_dt_s=options.action_dt_s,
+            prefix_scope=PrefixScope(options.prefix_scope),
+            num_kv_heads=options.num_kv_heads,
+            num_denoising_steps=options.num_denoising_steps,
+            seed=options.seed,
+        )
+    except ValueError as error:
+        name, _, rest = str(error).partition(':')
+        known = 'cameras' if name == 'num_cameras' else parameter(ModelOptions, name)
+        raise SettingError(f'{known}:{rest}') from error
     return TinyModel(config, options.torch_device(), DTYPES[options.dtype])
 
 
-_BUILDERS: dict[str, Callable[[ModelOptions], VLAModel]] = {'tiny': _tiny}
+_BUILDERS: dict[str, Callable[[ModelOptions], VLAModel]] = dict(zip(MODEL_NAMES, (_tiny,)))
 
 
 def _checkpoint(path: str, options: ModelOptions) -> VLAModel:
@@ -117,15 +73,13 @@ def is_known_model(name: str) -> bool:
     return name in _BUILDERS or is_checkpoint(name)
 
 
-def model_names() -> tuple[str, ...]:
-    """Names that `create_model` knows."""
-    return tuple(_BUILDERS)
-
-
-def create_model(name: str, **options: object) -> VLAModel:
-    """Build a model; `options` are the fields of `ModelOptions`.
+def create_model(
+    name: str, options: ModelOptions | None = None, **fields_of_them: object
+) -> VLAModel:
+    """Build a model.
 
     :param name: one of ours, or the path of a checkpoint folder.
+    :param fields_of_them: in place of options.
     :raises CheckpointError: the folder cannot be used, or is not for this robot.
     :raises ValueError: unknown name or option, or a value out of range; names what is known.
     """
@@ -135,10 +89,11 @@ def create_model(name: str, **options: object) -> VLAModel:
             f'checkpoint, got {name}'
         )
     known = [field.name for field in fields(ModelOptions)]
-    unknown = sorted(set(options) - set(known))
+    unknown = sorted(set(fields_of_them) - set(known))
     if unknown:
         raise ValueError(f'model options: expected {", ".join(known)}, got {", ".join(unknown)}')
-    chosen = ModelOptions(**options)  # type: ignore[arg-type]
+    chosen = options or ModelOptions(**fields_of_them)  # type: ignore[arg-type]
+    chosen.check_for(is_checkpoint=name not in _BUILDERS)
     model = _BUILDERS[name](chosen) if name in _BUILDERS else _checkpoint(name, chosen)
     # All but what a wrapper defines is found on the model behind it.
     if chosen.compile:

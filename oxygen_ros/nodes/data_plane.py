@@ -14,8 +14,9 @@ import torch
 import oxygen_ros.msg as msg
 
 from ..control import Decision, hold_reasons
-from ..models import create_model
-from ..runtime.runtime import Publish, Runtime
+from ..models.registry import create_model
+from ..robot.settings import DiagnosticLimits, fit_to_model, Publish, RobotSettings
+from ..runtime.runtime import Runtime
 from ..types import ActionChunk
 from .actuation.robot_link import RobotLink
 from .actuation.target_publisher import TargetPublisher
@@ -28,9 +29,7 @@ from .monitoring.actuation_diagnostics import actuation_task, elsewhere_task
 from .monitoring.diagnostics import DiagnosticsPublisher
 from .monitoring.latency_publisher import LatencyPublisher
 from .monitoring.rate_timer import RateTimer
-from .parameters.declare import read_all
-from .parameters.model_settings import fit_to_model
-from .parameters.settings import DiagnosticLimits, NodeSettings
+from .parameters import read_all
 from .records.memory_queries import MemoryQueries
 from .records.run_memory import RunMemory
 from .records.run_record import write_run_record
@@ -57,7 +56,7 @@ class DataPlane:
     def __init__(
         self,
         node: Node,
-        settings: NodeSettings,
+        settings: RobotSettings,
         dialogue: DialogueServer,
         scene: SceneGraphServer,
         queries: MemoryQueries,
@@ -73,13 +72,13 @@ class DataPlane:
         self.is_active = False  # engine and tick run
         if settings.num_threads:
             torch.set_num_threads(settings.num_threads)
-        model = create_model(settings.model_name, **settings.model_options)
-        config, note = fit_to_model(settings.runtime, model.spec)
+        model = create_model(settings.model.source, settings.model.options)
+        config, note = fit_to_model(settings, model.spec)
         if note:
             node.get_logger().info(note)
         self.runtime = Runtime(config, model, self._on_target, wake)
         self.requests = EngineRequests(self.runtime)
-        scene.configure(settings.memory, self.runtime, settings.runtime.engine.max_text_tokens)
+        scene.configure(settings.memory, self.runtime, settings.engine.max_text_tokens)
         self._memory = dialogue.memory = scene.memory = RunMemory(
             settings.records,
             settings.memory.scene_format.vocabulary,
@@ -106,15 +105,16 @@ class DataPlane:
         # None: a tick in another process has them
         self.targets: TargetPublisher | None = None
         self._link: RobotLink | None = None
-        if settings.runtime.publish is not Publish.ELSEWHERE:
+        if settings.publish is not Publish.ELSEWHERE:
             self.targets = TargetPublisher(
-                node, self._joints, settings.groups, settings.runtime.tick, self._clock, faults
+                node, self._joints, settings.groups, settings.tick, self._clock, faults
             )
             self._link = RobotLink(
                 node,
                 self._joints,
                 self.runtime.tick,
-                settings.runtime.limits,
+                settings.limits,
+                settings.controller_manager,
                 self.targets,
                 faults,
             )
@@ -235,13 +235,12 @@ class DataPlane:
         self._scene.cleanup()
         self._queries.cleanup()
 
-    def reconfigure(self, settings: NodeSettings) -> None:
+    def reconfigure(self, settings: RobotSettings) -> None:
         """Use settings of which only live ones differ."""
         before, self.settings = self.settings, settings
-        tick = settings.runtime.tick
-        changed = tick != before.runtime.tick or not settings.has_limits_of(before)
-        if changed and self.targets is not None and self._link is not None:
-            self._link.reconfigure(tick, settings.runtime.limits)
+        tick = settings.tick
+        if not settings.ticks_like(before) and self.targets is not None and self._link is not None:
+            self._link.reconfigure(tick, settings.limits)
             self.targets.statistics.max_observation_age_ns = tick.max_observation_age_ns
         self._latency_timer.set_rate(settings.latency_rate_hz)
         self._diagnostics_timer.set_rate(settings.diagnostics_rate_hz)

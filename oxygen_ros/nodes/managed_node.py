@@ -15,11 +15,11 @@ from rclpy.parameter import Parameter
 from ..control import hold_reasons
 from ..errors import OxygenError
 from ..runtime.tick_loop import TickLoop
+from ..setting import Setting, Value
 from .actuation.arming_services import ArmingServices
 from .faults import FaultLog
 from .middleware.destroyable_node import DestroyableNode
-from .parameters.declare import declare_all, merged, read_all, refusal
-from .parameters.spec import ParameterSpec, Value
+from .parameters import declare_all, merged, read_all, refusal
 
 _STOP_TIMEOUT_S = 5.0
 _SHUTDOWN_TIMEOUT_S = 1.5  # a process that is told to end has about 3 s in all
@@ -53,16 +53,16 @@ class ManagedNode(DestroyableNode, ABC, Generic[Settings, AnyPlane]):
 
     It never calls init or spin and keeps no globals.
 
-    :param specs: the parameters that it declares.
+    :param parameters: that it declares.
     :param make_settings: checks all parameter values together.
     :param kwargs: as of `LifecycleNode`: namespace, context, parameter_overrides, cli_args ...
-    :raises ParameterError: names the parameter, what was expected and what came.
+    :raises SettingError: names the parameter, what was expected and what came.
     """
 
     def __init__(
         self,
         node_name: str,
-        specs: Iterable[ParameterSpec],
+        parameters: Mapping[str, Setting],
         make_settings: Callable[[Mapping[str, Value]], Settings],
         **kwargs: Any,
     ) -> None:
@@ -71,7 +71,7 @@ class ManagedNode(DestroyableNode, ABC, Generic[Settings, AnyPlane]):
         self._faults = FaultLog(self.get_logger())
         self._make_settings = make_settings
         self._arming_prefix = ''  # of the services' names; empty: another process has them
-        declare_all(self, specs)
+        declare_all(self, parameters)
         self._settings = make_settings(read_all(self))
         self.add_on_set_parameters_callback(self._on_set_parameters)
         self.add_post_set_parameters_callback(self._on_parameters_set)

@@ -8,13 +8,12 @@ import sys
 import time
 from typing import Any
 
-from ..runtime.runtime import Publish, Runtime
+from ..robot.settings import make_settings, Publish, RobotSettings, SETTINGS
+from ..runtime.runtime import Runtime
 from ..runtime.tick_loop import TickLoop
 from .data_plane import DataPlane
 from .managed_node import ManagedNode
 from .middleware.wake_up import WakeUp
-from .parameters.settings import make_settings, NodeSettings
-from .parameters.table import PARAMETERS
 from .process import run_node
 from .records.memory_queries import MemoryQueries
 from .requests.dialogue_server import DialogueServer
@@ -22,22 +21,22 @@ from .requests.scene_graph_server import SceneGraphServer
 from .requests.services import Services
 
 
-class OxygenNode(ManagedNode[NodeSettings, DataPlane]):
+class OxygenNode(ManagedNode[RobotSettings, DataPlane]):
     """The lifecycle node of the engine.
 
     Action and services exist as long as the node and answer in every state; topics and timers
     exist while it is configured.
 
     :param kwargs: as of `LifecycleNode`: namespace, context, parameter_overrides, cli_args ...
-    :raises ParameterError: names the parameter, what was expected and what came.
+    :raises SettingError: names the parameter, what was expected and what came.
     """
 
     def __init__(self, node_name: str = 'oxygen', **kwargs: Any) -> None:
-        super().__init__(node_name, PARAMETERS, make_settings, **kwargs)
+        super().__init__(node_name, SETTINGS, make_settings, **kwargs)
         self._queries = MemoryQueries(self, self._faults)
         self._dialogue = DialogueServer(
             self,
-            int(self.get_parameter('dialogue.result_timeout_s').value),
+            self._settings.dialogue.result_timeout_s,
             self._faults,
             self._queries,
         )
@@ -46,7 +45,7 @@ class OxygenNode(ManagedNode[NodeSettings, DataPlane]):
         self._quick_services = Services(  # not `_services`: rclpy keeps its own under that name
             self, lambda: self.runtime, self._set_instruction, self._faults
         )
-        if self._settings.runtime.publish is not Publish.ELSEWHERE:
+        if self._settings.publish is not Publish.ELSEWHERE:
             self._serve_arming('~')
         # Lives as long as the node: the engine's thread may trigger it until its very end.
         self._wake = WakeUp(self, self._faults.guard('outbox', self._drain))

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 import sys
 from typing import Any
 
+from ..robot.tick_settings import make_tick_settings, TICK_SETTINGS, TickSettings
 from ..runtime.tick_loop import TickLoop
 from .managed_node import ManagedNode
-from .parameters.tick_settings import make_tick_settings, TICK_PARAMETERS, TickSettings
 from .process import run_node
 from .tick_plane import TickPlane
 
@@ -24,12 +24,12 @@ class TickNode(ManagedNode[TickSettings, TickPlane]):
     Topics and services keep the names that they have when the engine's process ticks itself.
 
     :param kwargs: as of `LifecycleNode`: namespace, context, parameter_overrides, cli_args ...
-    :raises ParameterError: names the parameter, what was expected and what came.
+    :raises SettingError: names the parameter, what was expected and what came.
     """
 
     def __init__(self, node_name: str = 'oxygen_tick', **kwargs: Any) -> None:
-        super().__init__(node_name, TICK_PARAMETERS, make_tick_settings, **kwargs)
-        self._engine = str(self.get_parameter('engine_node').value)
+        super().__init__(node_name, TICK_SETTINGS, make_tick_settings, **kwargs)
+        self._engine = self._settings.engine_node
         self._serve_arming(self._engine)
 
     @property

@@ -19,7 +19,8 @@ from sensor_msgs.msg import JointState
 import oxygen_ros.msg as msg
 
 from ..control import apply_to_thread
-from ..runtime.tick_loop import TickLoop
+from ..robot.tick_settings import ActuationLimits, TickSettings
+from ..runtime.tick_loop import TickLoop, TickLoopConfig
 from ..types import RobotState
 from .actuation.chunk_input import ChunkInput
 from .actuation.mode_publisher import ModePublisher
@@ -32,7 +33,6 @@ from .middleware.endpoints import make_subscription
 from .monitoring.actuation_diagnostics import actuation_task, chunks_task
 from .monitoring.diagnostics import DiagnosticsPublisher
 from .monitoring.rate_timer import RateTimer
-from .parameters.tick_settings import ActuationLimits, same_limits, TickSettings
 from .sensors.joint_state_input import JointStateInput
 from .time_jumps import describe, watch_time
 
@@ -56,14 +56,23 @@ class TickPlane:
             node,
             settings.joints,
             settings.groups,
-            settings.loop.tick,
+            settings.tick,
             clock,
             faults,
             prefix=engine,
         )
-        self.loop = TickLoop(settings.loop, self.targets.publish, lambda: self._state)
+        config = TickLoopConfig(
+            settings.tick, settings.limits, settings.blend_s, settings.realtime
+        )
+        self.loop = TickLoop(config, self.targets.publish, lambda: self._state)
         self._link = RobotLink(
-            node, settings.joints, self.loop.tick, settings.loop.limits, self.targets, faults
+            node,
+            settings.joints,
+            self.loop.tick,
+            settings.limits,
+            settings.controller_manager,
+            self.targets,
+            faults,
         )
         self._modes = ModePublisher(node, engine, self.loop.arming, clock, faults)
         self._told = ParameterPublisher(node, engine)
@@ -132,7 +141,7 @@ class TickPlane:
         self.targets.statistics.reset()
         self._chunk_input.restart()
         self.loop.prepare()
-        self.loop.start(time.monotonic_ns() + self.settings.loop.tick.period_ns)
+        self.loop.start(time.monotonic_ns() + self.settings.tick.period_ns)
         self._raise_executor()
 
     def stop(self, reason: str, timeout_s: float) -> bool:
@@ -149,8 +158,8 @@ class TickPlane:
         The two share the interpreter: where this one lost its core while holding it, the tick
         would wait for both (measured under full load: 5 ms instead of 0.6).
         """
-        settings = self.settings.loop.realtime
-        if settings is not None and settings.fifo_priority:
+        settings = self.settings.realtime
+        if settings.fifo_priority:
             report = apply_to_thread(
                 replace(
                     settings,
@@ -180,10 +189,9 @@ class TickPlane:
 
     def reconfigure(self, settings: TickSettings) -> None:
         """Use settings of which only live ones differ."""
-        before, self.settings = self.settings.loop, settings
+        before, self.settings = self.settings, settings
         self._told.publish()
         self._timer.set_rate(settings.diagnostics_rate_hz)
-        tick, limits = settings.loop.tick, settings.loop.limits
-        if tick != before.tick or not same_limits(limits, before.limits):
-            self._link.reconfigure(tick, limits)
-            self.targets.statistics.max_observation_age_ns = tick.max_observation_age_ns
+        if not settings.ticks_like(before):
+            self._link.reconfigure(settings.tick, settings.limits)
+            self.targets.statistics.max_observation_age_ns = settings.tick.max_observation_age_ns

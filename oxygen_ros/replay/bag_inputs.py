@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..ingest import CameraSink, CameraStream, IngestRules, JointStream, MessageCounts, Receipt
+from ..ingest import CameraRules, CameraSink, CameraStream, JointStream, MessageCounts, Receipt
 from ..runtime.sensor_hub import SensorHub
 from ..types import Observation
 from .bag import Bag, BagError, BagMessage
@@ -46,7 +46,7 @@ class BagInputs:
         joints: tuple[str, ...],
         sensors: SensorHub,
         start_ns: int,
-        rules: IngestRules,
+        rules: CameraRules,
         on_instruction: Callable[[str], None],
         on_time_jump: Callable[[str], None],
         on_resize: Callable[[str], None],

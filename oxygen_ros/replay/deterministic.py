@@ -54,8 +54,9 @@ class Replay:
                 f'more than {settings.start_s:g} s, where to start',
                 f'{bag.duration_s:.1f} s',
             )
-        if settings.num_threads:
-            torch.set_num_threads(settings.num_threads)
+        robot = settings.robot
+        if robot.num_threads:
+            torch.set_num_threads(robot.num_threads)
         self.start_ns = bag.start_ns + round(settings.start_s * 1e9)
         self.settings = settings
         self._bag = bag
@@ -64,17 +65,16 @@ class Replay:
         self._result = ReplayResult(str(bag.path), self.start_ns)
         self._commands: deque[Callable[[], None]] = deque()
         self._num_requests = 0
-        runtime = settings.runtime
-        self.sensors = BagSensors(runtime.sensors)
-        tick = runtime.tick
+        self.sensors = BagSensors(robot.sensors)
+        tick = robot.tick
         self._buffer = ChunkBuffer(
-            tick.num_joints, tick.period_ns, round(runtime.blend_s * 1e9), deltas=tick.deltas
+            tick.num_joints, tick.period_ns, round(robot.blend_s * 1e9), deltas=tick.deltas
         )
-        self._tick = ControlTick(tick, runtime.limits, self._buffer, Arming())
+        self._tick = ControlTick(tick, robot.limits, self._buffer, Arming())
         self._clock = ReplayClock(lambda now_ns: self._world.pass_to(now_ns))
         self.engine = Engine(
             model,
-            runtime.engine,
+            robot.engine,
             self._clock,
             TableCostModel(COST_NS),
             self.sensors,
@@ -84,15 +84,15 @@ class Replay:
         self.engine.action.epoch = self._buffer.reset()
         self.engine.action.align(tick.period_ns + TICK_LEAD_NS)
         self._scenes = SceneRequests(
-            settings.scene, model, runtime.engine.max_text_tokens, self._image_sizes
+            robot.memory, model, robot.engine.max_text_tokens, self._image_sizes
         )
         self.inputs = BagInputs(
             bag,
             layout,
-            settings.joints,
+            robot.joints,
             self.sensors,
             self.start_ns,
-            settings.ingest,
+            robot.ingest,
             self._on_instruction,
             self._on_time_jump,
             self._on_resize,
@@ -145,7 +145,7 @@ class Replay:
     # What happens beside the engine.
 
     def _make_world(self) -> World:
-        settings, period_ns = self.settings, self.settings.runtime.tick.period_ns
+        settings, period_ns = self.settings, self.settings.robot.tick.period_ns
         end_ns = self._bag.end_ns - self.start_ns
         if settings.duration_s is not None:
             end_ns = min(end_ns, round(settings.duration_s * 1e9))
@@ -155,7 +155,7 @@ class Replay:
                     f'question: expected a time up to {end_ns * 1e-9:g} s, which is '
                     f'all that is played, got {question.time_s:g}'
                 )
-        scene_ns = round(settings.scene.period_s * 1e9)
+        scene_ns = round(settings.robot.memory.period_s * 1e9)
         once_ns = end_ns + 1  # longer than the replay
         questions = [
             Periodic(round(question.time_s * 1e9), once_ns, self._asker(question.text))
@@ -177,7 +177,9 @@ class Replay:
     def _on_tick(self, number: int, deadline_ns: int) -> None:
         decision = self._tick.decide(number, deadline_ns, self.sensors.newest_state())
         self._give(
-            TARGET, target_message(decision, self.settings.joints, self.start_ns), deadline_ns
+            TARGET,
+            target_message(decision, self.settings.robot.joints, self.start_ns),
+            deadline_ns,
         )
 
     def _on_instruction(self, text: str) -> None:
@@ -208,7 +210,9 @@ class Replay:
             self._num_requests,
             TaskType.DIALOGUE,
             text,
-            SamplingParams(max_tokens=self.settings.max_answer_tokens, seed=self._num_requests),
+            SamplingParams(
+                max_tokens=self.settings.robot.dialogue.max_tokens, seed=self._num_requests
+            ),
         )
 
     def _on_scene_due(self, number: int, time_ns: int) -> None:
@@ -247,7 +251,7 @@ class Replay:
     def _emit(self, event: EngineEvent) -> None:
         if isinstance(event, ActionChunk):
             self._buffer.add(event)
-            self._give(CHUNK, chunk_message(event, self.settings.joints))
+            self._give(CHUNK, chunk_message(event, self.settings.robot.joints))
         elif not isinstance(event, TextDelta):
             self._give_text(event)
 

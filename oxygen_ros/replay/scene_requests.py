@@ -10,8 +10,8 @@ from ..memory.scene.scene_grammar import SceneGrammar
 from ..memory.scene.scene_graph import SceneGraph
 from ..memory.scene.scene_text import ImageSizes, parse_scene
 from ..memory.scene.token_constraint import ConstrainedVocabulary, TokenConstraint
+from ..robot.memory_settings import MemorySettings
 from ..types import FinishReason, SamplingParams, SceneUpdate, TextResult
-from .settings import SceneSettings
 
 
 class SceneRequests:
@@ -23,7 +23,7 @@ class SceneRequests:
 
     def __init__(
         self,
-        settings: SceneSettings,
+        settings: MemorySettings,
         model: VLAModel,
         max_tokens: int,
         sizes: Callable[[], ImageSizes],

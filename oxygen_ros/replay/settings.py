@@ -5,12 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 import math
-from typing import Any
 
-from ..ingest import IngestRules
-from ..memory.scene.scene_grammar import SceneFormat
-from ..memory.scene.scene_graph import GraphRules
-from ..runtime.runtime import RuntimeConfig
+from ..robot.settings import RobotSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,30 +27,13 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class SceneSettings:
-    """How the scene is looked at."""
-
-    period_s: float  # 0: never
-    prompt: str
-    scene_format: SceneFormat
-    rules: GraphRules
-
-
-@dataclass(frozen=True, slots=True)
 class ReplaySettings:
-    """All settings of a replay in process; those of the node have the node's meaning.
+    """All settings of a replay in process.
 
     :raises ValueError: names the field, what was expected and what came.
     """
 
-    joints: tuple[str, ...]
-    runtime: RuntimeConfig
-    scene: SceneSettings
-    model_name: str
-    model_options: dict[str, Any]
-    max_answer_tokens: int
-    ingest: IngestRules
-    num_threads: int = 1  # of torch; the last digits of sums depend on it
+    robot: RobotSettings
     questions: tuple[Question, ...] = field(default=())
     start_s: float = 0.0  # where in the recording to begin
     duration_s: float | None = None  # of the recording; None: to its end

@@ -5,26 +5,21 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from enum import Enum
 import itertools
 import time
 
 from ..control import hold_reasons
-from ..control.limits import JointLimits
-from ..control.realtime import RealtimeSettings
 from ..control.realtime_report import RealtimeReport
 from ..control.tick import Decision
-from ..control.tick_config import TickConfig
-from ..engine.config import EngineConfig
 from ..engine.engine import Engine, EngineEvent
 from ..engine.kv.memory_report import memory_report, MemoryReport
 from ..engine.model import VLAModel
 from ..engine.scheduling.cost_model import CostModel, OnlineCostModel
 from ..engine.text.constraint import TokenConstraint
+from ..robot.settings import Publish, RobotSettings
 from ..types import ActionChunk, FinishReason, SamplingParams, TaskType
 from .engine_thread import EngineThread
-from .sensor_hub import SensorConfig, SensorHub
+from .sensor_hub import SensorHub
 from .tick_loop import TickLoop, TickLoopConfig
 from .tick_thread import TickThread
 from .warm_up import warm_up
@@ -34,28 +29,6 @@ from .work_clock import work_clock
 # threshold), so that neither a slice nor a pass holds the interpreter when a target has to go out.
 TICK_LEAD_NS = 1_000_000
 _FIRST_PASS_NS = 60_000_000
-
-
-class Publish(str, Enum):
-    """Who gives out targets."""
-
-    TICK = 'tick'  # the tick's own thread, at absolute deadlines
-    # The engine's thread, as each pass ends: the unmanaged baseline of the benchmark
-    ENGINE = 'engine'
-    ELSEWHERE = 'elsewhere'  # a tick in another process, fed by the published chunks
-
-
-@dataclass(frozen=True, slots=True)
-class RuntimeConfig:
-    """All settings below ROS."""
-
-    sensors: SensorConfig
-    tick: TickConfig
-    limits: JointLimits
-    engine: EngineConfig = field(default_factory=EngineConfig)
-    blend_s: float = 0.1  # longest fade from one chunk to the next
-    realtime: RealtimeSettings | None = None  # of the process and of the tick's thread
-    publish: Publish = Publish.TICK
 
 
 class Runtime:
@@ -72,7 +45,7 @@ class Runtime:
 
     def __init__(
         self,
-        config: RuntimeConfig,
+        config: RobotSettings,
         model: VLAModel,
         on_target: Callable[[Decision, int], None],
         on_outbox: Callable[[], None] = lambda: None,

@@ -4,59 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from ..robot.sensor_config import SensorConfig
 from ..types import CameraFrame, Observation, RobotState
-
-
-@dataclass(frozen=True, slots=True)
-class SensorConfig:
-    """Which cameras make an observation, and how old things may be.
-
-    :raises ValueError: names the field, what was expected and what came.
-    """
-
-    cameras: tuple[str, ...]  # in the model's order
-    optional_cameras: tuple[str, ...] = ()  # an observation may be made without them
-    camera_max_age_s: tuple[float, ...] = (1.0,)  # older images are not used; one, or by camera
-    state_max_age_s: float = 1.0  # an older state is not acted on
-    assembly_wait_s: float = 0.02  # longest wait for the other cameras' images of one time step
-    max_skew_s: float = 1.0  # largest spread of stamps within an observation
-
-    def __post_init__(self) -> None:
-        if not self.cameras:
-            raise ValueError('cameras: expected at least one name, got none')
-        if len(set(self.cameras)) != len(self.cameras):
-            raise ValueError(f'cameras: expected different names, got {list(self.cameras)}')
-        unknown = set(self.optional_cameras) - set(self.cameras)
-        if unknown:
-            raise ValueError(
-                f'optional_cameras: expected names from cameras, got {sorted(unknown)}'
-            )
-        if len(self.camera_max_age_s) not in (1, len(self.cameras)):
-            raise ValueError(
-                f'camera_max_age_s: expected 1 or {len(self.cameras)} values, one '
-                f'for each of the cameras, got {len(self.camera_max_age_s)}'
-            )
-        for name, values in (
-            ('camera_max_age_s', self.camera_max_age_s),
-            ('state_max_age_s', (self.state_max_age_s,)),
-            ('max_skew_s', (self.max_skew_s,)),
-        ):
-            for value in values:
-                if not value > 0.0:
-                    raise ValueError(f'{name}: expected above 0, got {value}')
-        if not self.assembly_wait_s >= 0.0:
-            raise ValueError(f'assembly_wait_s: expected at least 0, got {self.assembly_wait_s}')
-
-    def max_age_s(self, camera: str) -> float:
-        """Return the age beyond which a camera's images are not used."""
-        ages = self.camera_max_age_s
-        return ages[0] if len(ages) == 1 else ages[self.cameras.index(camera)]
-
-    def is_required(self, camera: str) -> bool:
-        """Return whether no observation is made without this camera."""
-        return camera not in self.optional_cameras
 
 
 class SensorHub:

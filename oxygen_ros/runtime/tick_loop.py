@@ -15,6 +15,8 @@ from ..control.realtime import apply_to_process, RealtimeSettings, release_proce
 from ..control.realtime_report import RealtimeReport
 from ..control.tick import ControlTick, Decision
 from ..control.tick_config import TickConfig
+from ..robot.tick_settings import TickSettings
+from ..setting import shared
 from ..types import RobotState
 from .tick_thread import TickThread
 
@@ -25,7 +27,7 @@ class TickLoopConfig:
 
     tick: TickConfig
     limits: JointLimits
-    blend_s: float = 0.1  # longest fade from one chunk to the next
+    blend_s: float = shared(TickSettings, 'blend_s')
     realtime: RealtimeSettings | None = None  # of the process and of the tick's thread
 
 

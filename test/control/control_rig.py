@@ -43,7 +43,7 @@ class Rig:
     def __init__(self, pose=(0.0,), *, armed=True, blend_ms=100, limits=None, **config):
         self.pose = np.atleast_1d(np.asarray(pose, np.float32))
         num_joints = len(self.pose)
-        settings = {'activation_ramp_ns': 0, 'recovery_ramp_ns': 0, **config}
+        settings = {'activation_ramp_s': 0.0, 'recovery_ramp_s': 0.0, **config}
         self.config = TickConfig(num_joints, **settings)
         self.buffer = ChunkBuffer(num_joints, PERIOD_NS, blend_ms * MS, deltas=self.config.deltas)
         self.arming = Arming()

@@ -50,13 +50,13 @@ def test_spaces_that_do_not_go_together_are_named(names, message):
     ],
 )
 def test_spaces_in_which_joints_cannot_be_kept_safe_are_refused(name, reason):
-    with pytest.raises(ValueError, match='action space: expected joint_position') as caught:
+    with pytest.raises(ValueError, match='expected joint_position') as caught:
         parse_action_spaces([name], 3)
     assert reason in str(caught.value)
 
 
 def test_changes_add_up_from_the_measured_joints():
-    rig = Rig((0.5, -1.0), deltas=(True, True))
+    rig = Rig((0.5, -1.0), space=('joint_delta',))
     rig.add([[0.01, 0.0], [0.02, -0.1], [0.03, 0.1]])
     assert values(rig, 3) == [
         pytest.approx([0.51, -1.0]),
@@ -69,14 +69,14 @@ def test_changes_add_up_from_the_measured_joints():
 
 
 def test_changes_go_on_from_the_last_target_wherever_the_joints_lag():
-    rig = Rig(deltas=(True,))
+    rig = Rig(space=('joint_delta',))
     rig.follows = False
     rig.add([0.1] * 5)
     assert [row[0] for row in values(rig, 5)] == pytest.approx([0.1, 0.2, 0.3, 0.4, 0.5])
 
 
 def test_after_a_hold_changes_go_on_from_the_held_target_and_from_the_joints_when_enabled_anew():
-    rig = Rig(deltas=(True,), blend_ms=0)
+    rig = Rig(space=('joint_delta',), blend_ms=0)
     rig.add([0.1] * 3)
     values(rig, 5)  # two of them held
     rig.add([0.1] * 3, chunk_id=2)
@@ -90,7 +90,7 @@ def test_after_a_hold_changes_go_on_from_the_held_target_and_from_the_joints_whe
 
 
 def test_a_ramp_eases_changes_in_from_rest():
-    rig = Rig((0.5,), deltas=(True,), activation_ramp_ns=100 * MS)
+    rig = Rig((0.5,), space=('joint_delta',), activation_ramp_s=0.1)
     rig.add([0.1] * 9)
     steps = np.diff([0.5, *(row[0] for row in values(rig, 9))])
     assert steps[0] == 0.0
@@ -99,13 +99,13 @@ def test_a_ramp_eases_changes_in_from_rest():
 
 
 def test_a_change_is_bounded_like_any_step_and_not_made_up_for():
-    rig = Rig(deltas=(True,), limits={'max_step': 0.05, 'max_position': 0.12})
+    rig = Rig(space=('joint_delta',), limits={'max_step': 0.05, 'max_position': 0.12})
     rig.add([0.1, 0.1, 0.1, -0.02])
     assert [row[0] for row in values(rig, 4)] == pytest.approx([0.05, 0.1, 0.12, 0.1])
 
 
 def test_a_skipped_tick_loses_its_change():
-    rig = Rig(deltas=(True,))
+    rig = Rig(space=('joint_delta',))
     rig.add([0.1, 0.2, 0.4])
     rig.step()
     assert rig.step(skip=1).target.values == pytest.approx([0.5])
@@ -133,15 +133,16 @@ def test_the_ticks_add_up_to_all_that_a_chunk_says(offset_ns, step_ms, changes):
 
 
 def test_changes_need_positions_and_measured_joints():
-    for settings in ({'mode': ActuationMode.VELOCITY}, {'require_state': False}):
-        with pytest.raises(ValueError, match='deltas: expected together with mode position'):
-            TickConfig(1, deltas=(True,), **settings)
-    with pytest.raises(ValueError, match='deltas: expected 2 values, got 1'):
-        TickConfig(2, deltas=(True,))
+    with pytest.raises(ValueError, match='joint_velocity for all joints or for none'):
+        TickConfig(2, space=('joint_delta', 'joint_velocity'))
+    with pytest.raises(ValueError, match='no joint_delta without actuation.require_state'):
+        TickConfig(1, space=('joint_delta',), require_state=False)
 
 
 def test_an_arm_may_be_moved_by_changes_and_its_gripper_by_positions():
-    rig = Rig((0.5, 0.0), deltas=(True, False), limits={'max_step': [1.0, 0.75]})
+    rig = Rig(
+        (0.5, 0.0), space=('joint_delta', 'joint_position'), limits={'max_step': [1.0, 0.75]}
+    )
     rig.add([[0.125, 1.0], [0.125, 1.0], [-0.25, 0.5]])
     assert values(rig, 4) == [[0.625, 0.75], [0.75, 1.0], [0.5, 0.5], [0.5, 0.5]]
     rig.add([[0.0, 0.25]] * 3, chunk_id=2)
@@ -150,7 +151,7 @@ def test_an_arm_may_be_moved_by_changes_and_its_gripper_by_positions():
 
 
 def test_a_position_rests_at_its_first_step_before_the_chunk_begins():
-    rig = Rig((0.5, 0.5), deltas=(True, False))
+    rig = Rig((0.5, 0.5), space=('joint_delta', 'joint_position'))
     rig.add([[0.125, 0.25]] * 2, lead_ms=40)
     assert values(rig, 4) == [[0.5, 0.25], [0.5, 0.25], [0.625, 0.25], [0.75, 0.25]]
 
@@ -160,7 +161,7 @@ def test_a_position_rests_at_its_first_step_before_the_chunk_begins():
     [([0.0, np.nan], hold_reasons.REFUSED_NONFINITE), ([[0.0, 0.0]], hold_reasons.REFUSED_LENGTH)],
 )
 def test_broken_changes_hold(changes, reason):
-    rig = Rig(deltas=(True,))
+    rig = Rig(space=('joint_delta',))
     rig.add(changes)
     assert rig.step().target.hold_reason == reason
 
@@ -179,5 +180,5 @@ def test_until_the_limits_are_known_the_joints_are_held_where_they_are():
     rig.add([1.0] * 9)
     target = rig.step().target
     assert (target.hold_reason, target.values) == (hold_reasons.NO_LIMITS, pytest.approx([0.3]))
-    rig.tick.reconfigure(TickConfig(1, activation_ramp_ns=0), rig.limits)
+    rig.tick.reconfigure(TickConfig(1, activation_ramp_s=0.0), rig.limits)
     assert rig.step().target.values == pytest.approx([1.0])

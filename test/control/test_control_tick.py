@@ -59,7 +59,7 @@ def test_silence_holds_the_last_target_which_still_names_its_chunk():
 
 
 def test_an_observation_too_old_holds_until_a_newer_one_comes():
-    rig = Rig(max_observation_age_ns=400 * MS)
+    rig = Rig(max_observation_age_ms=400.0)
     rig.add(np.ones(16), observation_ns=rig.now_ns - 390 * MS)
     assert reason_after(rig) == ''
     assert reason_after(rig) == hold_reasons.STALE_OBSERVATION
@@ -68,7 +68,7 @@ def test_an_observation_too_old_holds_until_a_newer_one_comes():
 
 
 def test_missing_old_or_broken_joint_states_hold_and_fresh_ones_go_on():
-    rig = Rig(pose=(0.0, 0.0), max_state_age_ns=200 * MS)
+    rig = Rig(pose=(0.0, 0.0), state_max_age_s=0.2)
     rig.add(np.zeros((50, 2)))
     assert reason_after(rig) == ''
     old = make_state(rig.now_ns - 201 * MS, rig.pose)
@@ -148,8 +148,11 @@ def test_every_hold_reason_is_described():
     'settings, message',
     [
         ({'num_joints': 0}, 'num_joints: expected at least 1, got 0'),
-        ({'num_joints': 1, 'period_ns': 0}, 'period_ns: expected at least 1, got 0'),
-        ({'num_joints': 1, 'mode': 'effort'}, "mode: expected position or velocity, got 'effort'"),
+        ({'num_joints': 1, 'rate_hz': 0.0}, 'actuation.rate_hz: expected 1 to 1000, got 0'),
+        (
+            {'num_joints': 1, 'space': ('joint_effort',)},
+            'actuation.space: expected joint_position, joint_delta, joint_velocity, got joint_e',
+        ),
     ],
 )
 def test_settings_out_of_range_are_named(settings, message):

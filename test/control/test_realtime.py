@@ -152,13 +152,13 @@ def test_the_collector_can_be_turned_off():
 @pytest.mark.parametrize(
     'settings, message',
     [
-        ({'switch_interval_s': 0.0}, 'switch_interval_s: expected above 0'),
+        ({'switch_interval_s': 0.0}, 'realtime.switch_interval_s: expected 1e-05 to 1, got 0'),
         ({'fifo_priority': 100}, 'fifo_priority: expected 0 to 99, got 100'),
         (
             {'process_priority': 20, 'fifo_priority': 20},
-            r'process_priority: expected 0, or below fifo_priority \(20\), got 20',
+            r'process_priority: expected 0, or below realtime.fifo_priority \(20\), got 20',
         ),
-        ({'process_priority': 1}, 'process_priority: expected 0, or below fifo_priority'),
+        ({'process_priority': 1}, 'process_priority: expected 0, or below realtime.fifo_priority'),
         ({'cpus': (-1,)}, 'cpus: expected numbers of cores'),
     ],
 )

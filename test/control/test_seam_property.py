@@ -53,6 +53,10 @@ class Flight:
     """A run of a policy whose chunks are late, lost, broken and at odds with each other."""
 
     def __init__(self, seed, mode, pose, delay_ms, loss, blend_ms, ramp_ms, deltas=()):
+        if deltas:
+            space = tuple('joint_delta' if delta else 'joint_position' for delta in deltas)
+        else:
+            space = (f'joint_{mode.value}',)
         self.rng = np.random.default_rng(seed)
         self.mode = mode
         self.pose = np.array(pose, dtype=np.float64)
@@ -63,11 +67,11 @@ class Flight:
         self.arming.enable()
         self.config = TickConfig(
             NUM_JOINTS,
-            mode,
-            activation_ramp_ns=ramp_ms * MS,
-            recovery_ramp_ns=blend_ms * MS,
-            max_observation_age_ns=900 * MS,
-            deltas=deltas,
+            space=space,
+            activation_ramp_s=ramp_ms * 1e-3,
+            recovery_ramp_s=blend_ms * 1e-3,
+            max_observation_age_ms=900.0,
+            state_max_age_s=0.2,
         )
         self.limits = JointLimits.create(
             NUM_JOINTS, min_position=-3.0, max_position=3.0, **LIMITS[mode]

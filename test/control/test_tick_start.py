@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who drives and from where: arming, ramps, changes of mode, and the last target."""
 
-from control_rig import make_chunk, MS, Rig
+from control_rig import make_chunk, Rig
 import numpy as np
 import pytest
 
 from oxygen_ros.control import ActuationMode, hold_reasons, JointLimits, TickConfig
 
-VELOCITY = {'mode': ActuationMode.VELOCITY}
+VELOCITY = {'space': ('joint_velocity',)}
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_armed_and_disarmed_again_between_two_ticks_still_starts_from_the_joints
 
 
 def test_the_first_target_is_the_measured_pose_and_the_ramp_ends_on_the_chunk():
-    rig = Rig(pose=(0.5,), activation_ramp_ns=200 * MS)
+    rig = Rig(pose=(0.5,), activation_ramp_s=0.2)
     rig.add(np.full(50, 1.5))
     values = [rig.step().target.values[0] for _ in range(12)]
     assert values[0] == 0.5
@@ -87,7 +87,7 @@ def test_the_first_target_is_the_measured_pose_and_the_ramp_ends_on_the_chunk():
 
 
 def test_the_ramp_waits_for_the_first_chunk():
-    rig = Rig(pose=(0.5,), activation_ramp_ns=100 * MS)
+    rig = Rig(pose=(0.5,), activation_ramp_s=0.1)
     for _ in range(20):
         assert rig.step().target.values[0] == 0.5
     rig.add(np.full(50, 1.5))
@@ -96,7 +96,7 @@ def test_the_ramp_waits_for_the_first_chunk():
 
 
 def test_after_a_hold_the_target_eases_from_the_held_one():
-    rig = Rig(recovery_ramp_ns=100 * MS)
+    rig = Rig(recovery_ramp_s=0.1)
     rig.add([0.0])
     rig.step()
     assert rig.step().target.hold_reason == hold_reasons.CHUNK_EXHAUSTED
@@ -148,7 +148,7 @@ def test_a_change_of_mode_starts_afresh_and_a_bad_one_changes_nothing():
     with pytest.raises(ValueError, match='limits: expected 1 joints, got 2'):
         rig.tick.reconfigure(rig.config, JointLimits.create(2))
     assert rig.step().target.values.tolist() == [1.0]
-    rig.tick.reconfigure(TickConfig(1, activation_ramp_ns=100 * MS, **VELOCITY), rig.limits)
+    rig.tick.reconfigure(TickConfig(1, activation_ramp_s=0.1, **VELOCITY), rig.limits)
     assert rig.tick.config.mode is ActuationMode.VELOCITY
     assert rig.step().target.values.tolist() == [0.0]
 

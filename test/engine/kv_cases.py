@@ -3,7 +3,8 @@
 
 import torch
 
-from oxygen_ros.engine.kv.manager import KVCacheManager, KVConfig
+from oxygen_ros.engine.config import KVConfig
+from oxygen_ros.engine.kv.manager import KVCacheManager
 from oxygen_ros.engine.spec import ModelSpec, PrefixScope, StateIn
 from oxygen_ros.types import Provenance
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from oxygen_ros.engine.config import EngineConfig
-from oxygen_ros.engine.kv.manager import KVConfig
+from oxygen_ros.engine.config import EngineConfig, KVConfig
 from oxygen_ros.engine.scheduling.work import UnitKind
 from oxygen_ros.engine.text.dense_read import DenseRead
 from oxygen_ros.types import FinishReason, TaskType
@@ -128,5 +127,7 @@ def test_the_same_place_is_nearer_than_any_other():
 
 
 def test_more_queries_than_a_text_may_have_tokens_are_refused():
-    with pytest.raises(ValueError, match='place_queries: expected 0 to max_text_tokens'):
-        EngineConfig(place_queries=513)
+    with pytest.raises(
+        ValueError, match='memory.place_queries: expected at most engine.max_text_tokens'
+    ):
+        EngineConfig(place_queries=17, max_text_tokens=16)

@@ -5,7 +5,7 @@ from harness import FakeSensors, Harness, MS
 from hypothesis import HealthCheck, settings, strategies
 from hypothesis.stateful import invariant, precondition, rule, RuleBasedStateMachine
 
-from oxygen_ros.engine.kv.manager import KVConfig
+from oxygen_ros.engine.config import KVConfig
 from oxygen_ros.types import FinishReason, TaskType
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from oxygen_ros.engine.kv.manager import KVConfig
+from oxygen_ros.engine.config import KVConfig
 from oxygen_ros.engine.scheduling.work import UnitKind
 from oxygen_ros.types import FinishReason, TaskType
 

@@ -18,7 +18,7 @@ import torch
 
 from oxygen_ros.bench.kv import peak
 from oxygen_ros.bench.random_model import DrawnWeights, random_model
-from oxygen_ros.engine.kv.manager import KVConfig
+from oxygen_ros.engine.config import KVConfig
 from oxygen_ros.engine.kv.memory_report import reduction_limit
 from oxygen_ros.engine.scheduling.work import UnitKind
 from oxygen_ros.models.flow_vla import FlowVLA

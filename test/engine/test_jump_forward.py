@@ -10,9 +10,9 @@ import pytest
 
 pytest.importorskip('llguidance', reason='needs llguidance, which the grammars are run by')
 
-from oxygen_ros.engine.kv.manager import KVConfig
-from oxygen_ros.engine.scheduling.scheduler import SchedulerConfig
-from oxygen_ros.memory.scene.scene_grammar import SceneFormat, SceneGrammar
+from oxygen_ros.engine.config import KVConfig, SchedulerConfig
+from oxygen_ros.memory.scene.scene_format import SceneFormat
+from oxygen_ros.memory.scene.scene_grammar import SceneGrammar
 from oxygen_ros.memory.scene.token_constraint import ConstrainedVocabulary
 from oxygen_ros.types import FinishReason, TaskType
 

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 import pytest
 
 from oxygen_ros.engine.clock import VirtualWorkClock
+from oxygen_ros.engine.config import SchedulerConfig
 from oxygen_ros.engine.scheduling.cost_model import OnlineCostModel, TableCostModel
 from oxygen_ros.engine.scheduling.fifo import FifoScheduler
-from oxygen_ros.engine.scheduling.scheduler import Scheduler, SchedulerConfig
+from oxygen_ros.engine.scheduling.scheduler import Scheduler
 from oxygen_ros.engine.scheduling.timeline import EventKind, Timeline
 from oxygen_ros.engine.scheduling.work import Rank, UnitKey, UnitKind
 
@@ -302,5 +303,5 @@ def test_slices_are_recorded_in_the_timeline():
     [('micro_slice_s', 0.0), ('safety_threshold_s', -1.0), ('oversize_patience', 0)],
 )
 def test_a_bad_setting_names_field_and_value(field, value):
-    with pytest.raises(ValueError, match=f'{field}: expected .* got {value}'):
+    with pytest.raises(ValueError, match=f'scheduler.{field}: expected .* got {value:g}'):
         SchedulerConfig(**{field: value})

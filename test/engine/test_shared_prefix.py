@@ -11,8 +11,8 @@ import psutil
 import pytest
 import torch
 
+from oxygen_ros.engine.config import KVConfig
 from oxygen_ros.engine.keyed_random import keyed_noise
-from oxygen_ros.engine.kv.manager import KVConfig
 from oxygen_ros.engine.spec import PrefixScope
 from oxygen_ros.models.reference import ReferenceTiny
 from oxygen_ros.types import TaskType

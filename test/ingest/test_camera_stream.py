@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from oxygen_ros.ingest import CameraSink, CameraStream, IngestRules, Receipt
+from oxygen_ros.ingest import CameraRules, CameraSink, CameraStream, Receipt
 
 SECOND = 1_000_000_000
 MS = 1_000_000
@@ -21,7 +21,7 @@ class Camera:
         self.frames, self.dropped, self.jumps, self.resized = [], [], [], []
         self.stream = CameraStream(
             'cam',
-            IngestRules(**rules),
+            CameraRules(**rules),
             CameraSink(
                 self.frames.append, self.dropped.append, self.jumps.append, self.resized.append
             ),
@@ -150,5 +150,5 @@ def test_another_size_is_told_before_its_first_frame_and_the_image_is_used():
 
 @pytest.mark.parametrize('rules', [{'frozen_after_s': -1.0}, {'future_tolerance_s': float('nan')}])
 def test_rules_that_cannot_be_meant_are_refused(rules):
-    with pytest.raises(ValueError, match=f'{next(iter(rules))}: expected at least 0'):
-        IngestRules(**rules)
+    with pytest.raises(ValueError, match=f'sensors.{next(iter(rules))}: expected 0 to'):
+        CameraRules(**rules)

@@ -10,7 +10,8 @@ import pytest
 from writer_place import Place, RETRY_S
 
 from oxygen_ros.memory.audit.audit_chain import AuditContext
-from oxygen_ros.memory.scene.scene_grammar import SceneFormat, SceneGrammar
+from oxygen_ros.memory.scene.scene_format import SceneFormat
+from oxygen_ros.memory.scene.scene_grammar import SceneGrammar
 from oxygen_ros.memory.scene.token_constraint import ConstrainedVocabulary
 from oxygen_ros.runtime.memory_writer import MemoryWriter
 from oxygen_ros.types import Provenance

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 import pytest
 
-from oxygen_ros.memory.scene.scene_grammar import SceneFormat, SceneGrammar
+from oxygen_ros.memory.scene.scene_format import SceneFormat
+from oxygen_ros.memory.scene.scene_grammar import SceneGrammar
 from oxygen_ros.memory.scene.scene_text import parse_scene
 from oxygen_ros.memory.scene.token_constraint import ConstrainedVocabulary, Grammar
 from oxygen_ros.memory.scene.vocabulary import load_vocabulary, SceneVocabulary
@@ -173,9 +174,9 @@ def test_a_limit_below_the_longest_text_is_refused_with_both_numbers(
     [
         ({'cameras': ()}, 'cameras'),
         ({'cameras': ('a', 'a')}, 'cameras'),
-        ({'max_objects': 0}, 'max_objects'),
-        ({'max_objects': 65}, 'max_objects'),
-        ({'max_relations': -1}, 'max_relations'),
+        ({'max_objects': 0}, 'memory.max_new_objects'),
+        ({'max_objects': 65}, 'memory.max_new_objects'),
+        ({'max_relations': -1}, 'memory.max_new_relations'),
         ({'max_attributes': 9}, 'max_attributes'),
     ],
 )

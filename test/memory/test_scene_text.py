@@ -6,7 +6,7 @@ from __future__ import annotations
 from hypothesis import given, strategies
 import pytest
 
-from oxygen_ros.memory.scene.scene_grammar import SceneFormat
+from oxygen_ros.memory.scene.scene_format import SceneFormat
 from oxygen_ros.memory.scene.scene_text import (
     box_of_cells,
     cells_of_box,
@@ -17,7 +17,7 @@ from oxygen_ros.memory.scene.scene_text import (
     write_scene,
 )
 
-FORMAT = SceneFormat(('front', 'left', 'wrist'))
+FORMAT = SceneFormat(('front', 'left', 'wrist'), 8, 8)
 WORDS = FORMAT.vocabulary
 SIZES = {'front': (640, 480), 'wrist': (320, 240)}
 

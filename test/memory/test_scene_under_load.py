@@ -9,7 +9,8 @@ import sys
 sys.path.insert(0, str(Path(__file__).parents[1] / 'engine'))
 from harness import FakeSensors, Harness, MS, PERIOD_NS, tiny
 
-from oxygen_ros.memory.scene.scene_grammar import SceneFormat, SceneGrammar
+from oxygen_ros.memory.scene.scene_format import SceneFormat
+from oxygen_ros.memory.scene.scene_grammar import SceneGrammar
 from oxygen_ros.memory.scene.scene_text import parse_scene
 from oxygen_ros.memory.scene.token_constraint import ConstrainedVocabulary
 from oxygen_ros.types import FinishReason, TaskType

@@ -90,8 +90,8 @@ def test_a_schema_that_is_no_text_any_more_is_damage(path: Path) -> None:
 @pytest.mark.parametrize(
     ('kwargs', 'field'),
     [
-        ({'max_bytes': 1}, 'max_bytes'),
-        ({'max_age_s': 0.0}, 'max_age_s'),
+        ({'max_bytes': 1}, 'memory.retention_bytes'),
+        ({'max_age_s': 0.0}, 'memory.retention_age_s'),
         ({'entry_span_s': -1.0}, 'entry_span_s'),
         ({'synchronous': 'off'}, 'synchronous'),
     ],

@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 
 from oxygen_ros.cli import main
-from oxygen_ros.models import create_model
 from oxygen_ros.models.checkpoint import load_checkpoint
 from oxygen_ros.models.errors import CheckpointError
+from oxygen_ros.models.registry import create_model
 
 WEIGHTS = 'model.safetensors'
 STATISTICS = 'policy_preprocessor_step_3_normalizer_processor.safetensors'

@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from oxygen_ros.cli import main
-from oxygen_ros.engine.kv.manager import KVCacheManager, KVConfig
+from oxygen_ros.engine.config import KVConfig
+from oxygen_ros.engine.kv.manager import KVCacheManager
 from oxygen_ros.models.boards import Board, BOARDS
 from oxygen_ros.models.fleet import ARTICLE_CLAIMS, FleetCost
 from oxygen_ros.models.pi05 import Pi05Model

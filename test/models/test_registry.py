@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from oxygen_ros.engine.spec import PrefixScope
-from oxygen_ros.models import create_model, model_names, ModelOptions
+from oxygen_ros.models.options import MODEL_NAMES, ModelOptions
+from oxygen_ros.models.registry import create_model
 
 
 def test_options_reach_the_spec() -> None:
@@ -24,21 +25,21 @@ def test_options_reach_the_spec() -> None:
     assert (spec.num_cameras, spec.action_dim, spec.action_dt_s) == (2, 14, 0.05)
     assert spec.prefix_scope is PrefixScope.OBSERVATION_PROMPT and spec.num_kv_heads == 2
     assert model.device == torch.device('cpu') and model.dtype == torch.float32
-    assert 'tiny' in model_names()
+    assert 'tiny' in MODEL_NAMES
 
 
 @pytest.mark.parametrize(
     'options, message',
     [
         ({'num_camera': 2}, 'model options: expected num_cameras, .* got num_camera'),
-        ({'num_cameras': 5}, 'num_cameras: expected 1 to 4, got 5'),
+        ({'num_cameras': 5}, 'cameras: expected 1 to 4, got 5'),
         ({'num_joints': 0}, 'action_dim: expected at least 1, got 0'),
-        ({'action_dt_s': 0.0}, 'action_dt_s: expected above 0, got 0.0'),
-        ({'num_kv_heads': 3}, 'num_kv_heads: expected a divisor of 4, got 3'),
-        ({'dtype': 'int8'}, 'dtype: expected one of float32, bfloat16, got int8'),
-        ({'device': 'tpu0'}, 'device: expected auto, cpu or cuda, got tpu0'),
-        ({'prefix_scope': 'all'}, 'prefix_scope: expected one of observation, .* got all'),
-        ({'num_denoising_steps': 0}, 'num_denoising_steps: expected at least 1, got 0'),
+        ({'action_dt_s': 0.0}, 'model.action_dt_s: expected 0.001 to 1, got 0'),
+        ({'num_kv_heads': 3}, 'model.num_kv_heads: expected a divisor of 4, got 3'),
+        ({'dtype': 'int8'}, "model.dtype: expected one of float32, bfloat16, got 'int8'"),
+        ({'device': 'tpu0'}, 'model.device: expected auto, cpu or cuda, got tpu0'),
+        ({'prefix_scope': 'all'}, "model.prefix_scope: expected one of observation, .* got 'all'"),
+        ({'num_denoising_steps': 0}, 'model.num_denoising_steps: expected 1 to 100, got 0'),
     ],
 )
 def test_a_wrong_option_is_named(options: dict[str, object], message: str) -> None:

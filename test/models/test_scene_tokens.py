@@ -12,7 +12,8 @@ from tokenizers import AddedToken, decoders, models, Tokenizer
 
 pytest.importorskip('llguidance', reason='needs llguidance, which the grammars are run by')
 
-from oxygen_ros.memory.scene.scene_grammar import SceneFormat, SceneGrammar
+from oxygen_ros.memory.scene.scene_format import SceneFormat
+from oxygen_ros.memory.scene.scene_grammar import SceneGrammar
 from oxygen_ros.memory.scene.scene_text import parse_scene
 from oxygen_ros.memory.scene.token_constraint import ConstrainedVocabulary
 from oxygen_ros.models.text_tokenizer import TextTokenizer, TOKENIZER_NAME

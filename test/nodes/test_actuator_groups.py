@@ -7,65 +7,13 @@ import numpy as np
 import pytest
 
 pytest.importorskip('rclpy', reason='the groups are topics of a ROS node')
-from rig import JOINTS, overrides, Rig
+from rig import overrides, Rig
 from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import SetBool
 from trajectory_msgs.msg import JointTrajectory
 
 from oxygen_ros.msg import Target
 from oxygen_ros.nodes.oxygen_node import OxygenNode
-from oxygen_ros.nodes.parameters.actuator_groups import actuator_groups
-from oxygen_ros.nodes.parameters.declare import ParameterError
-
-TWO = {
-    'actuation.groups': ['arm', 'hand'],
-    'actuation.joint_groups': ['arm', 'hand', 'arm'],
-    'actuation.group_topics': [''],
-    'actuation.group_interfaces': [''],
-}
-
-
-def test_without_groups_all_joints_form_one():
-    none = {'actuation.groups': ['']}
-    (group,) = actuator_groups(none, JOINTS)
-    assert group.joints == JOINTS and group.indices == (0, 1, 2)
-    assert (group.topic, group.interface) == ('~/joint_trajectory', 'trajectory')
-
-
-def test_groups_keep_the_order_of_the_joints_and_have_topics_by_name():
-    arm, hand = actuator_groups({**TWO, 'actuation.group_interfaces': ['', 'commands']}, JOINTS)
-    assert (arm.joints, arm.indices) == (('shoulder', 'gripper'), (0, 2))
-    assert (hand.joints, hand.indices) == (('elbow',), (1,))
-    assert (arm.topic, hand.topic) == ('~/arm/joint_trajectory', '~/hand/commands')
-
-
-@pytest.mark.parametrize(
-    ('change', 'message'),
-    [
-        ({'groups': ['arm', 'arm']}, 'actuation.groups: expected different names'),
-        ({'joint_groups': ['arm', 'hand']}, 'actuation.joint_groups: expected 3 values'),
-        (
-            {'joint_groups': ['arm', 'leg', 'hand']},
-            "expected names from actuation.groups, got ['leg']",
-        ),
-        ({'joint_groups': ['arm', 'arm', 'arm']}, 'expected at least one joint of hand, got none'),
-        ({'group_topics': ['/x']}, 'actuation.group_topics: expected 2 values'),
-        ({'group_topics': ['/x', '/x']}, 'actuation.group_topics: expected different topics'),
-        (
-            {'group_topics': ['/x', 'a b']},
-            "actuation.group_topics: expected names of topics, got 'a b'",
-        ),
-        (
-            {'group_interfaces': ['trajectory', 'effort']},
-            "actuation.group_interfaces: expected one of trajectory, commands, got 'effort'",
-        ),
-    ],
-)
-def test_groups_that_do_not_fit_are_refused(change, message):
-    values = {**TWO, **{f'actuation.{name}': value for name, value in change.items()}}
-    with pytest.raises(ParameterError) as caught:
-        actuator_groups(values, JOINTS)
-    assert message in str(caught.value)
 
 
 def test_each_group_gets_its_part_of_every_target():

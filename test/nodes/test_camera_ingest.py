@@ -14,7 +14,7 @@ pytest.importorskip('rclpy', reason='the messages are those of ROS')
 from rclpy.clock import Clock
 from sensor_msgs.msg import CompressedImage, Image, JointState
 
-from oxygen_ros.ingest import CameraSink, IngestRules
+from oxygen_ros.ingest import CameraRules, CameraSink, IngestRules
 from oxygen_ros.nodes.clocks import ClockBridge, ns_of, stamp_of
 from oxygen_ros.nodes.faults import FaultLog
 from oxygen_ros.nodes.middleware.sequence_gaps import SequenceGaps
@@ -47,7 +47,7 @@ class Ingest:
         self.faults = FaultLog(Logger())
         sink = CameraSink(self.put, self.dropped.append, self.jumps.append, self.resized.append)
         self.ingest = CameraIngest(
-            ('cam',), IngestRules(0.05, frozen_after_s=2.0), self.bridge, sink, self.faults
+            ('cam',), CameraRules(0.05, frozen_after_s=2.0), self.bridge, sink, self.faults
         )
         self.counts = self.ingest.inputs['cam'].counts
         self.ingest.start()

@@ -30,7 +30,7 @@ from oxygen_ros.models.make_checkpoint import small_config, write_checkpoint
 from oxygen_ros.models.vla_config import Family
 from oxygen_ros.msg import ActionChunk, SceneGraph
 from oxygen_ros.nodes.oxygen_node import OxygenNode
-from oxygen_ros.nodes.parameters.declare import ParameterError
+from oxygen_ros.setting import SettingError
 
 LATCHED = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 KEYS = ('front', 'wrist')
@@ -143,5 +143,5 @@ def test_missing_statistics_are_refused_when_configured(folder: Path, tmp_path: 
 def test_a_parameter_that_cannot_hold_is_refused_at_the_start(
     parameters: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(ParameterError, match=message):
+    with pytest.raises(SettingError, match=message):
         configure(**parameters)

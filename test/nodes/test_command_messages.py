@@ -21,10 +21,10 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 sys.path.append(str(Path(__file__).resolve().parents[1] / 'control'))
 import control_rig
 
-from oxygen_ros.control import ActuationMode, TickConfig
+from oxygen_ros.control import TickConfig
 from oxygen_ros.nodes.actuation.target_publisher import CommandsOutput, TrajectoryOutput
 from oxygen_ros.nodes.middleware.command_bytes import CommandBytes
-from oxygen_ros.nodes.parameters.actuator_groups import ActuatorGroup
+from oxygen_ros.robot.actuator_groups import ActuatorGroup
 
 MESSAGES = {TrajectoryOutput: JointTrajectory, CommandsOutput: Float64MultiArray}
 MS = 0.001
@@ -78,7 +78,7 @@ def content(message):
 
 @pytest.mark.parametrize('rate_hz', [1, 30, 50, 1000])
 def test_every_point_lies_one_period_ahead_of_now(node, rate_hz):
-    output, sent = make_output(node, period_ns=round(1e9 / rate_hz))
+    output, sent = make_output(node, rate_hz=rate_hz)
     for value in (0.0, 0.1, 0.2):
         output.send(np.array([value, 9.0, -value]))
     assert [message['positions'] for message in sent] == [[0.0, 0.0], [-0.1, 0.1], [-0.2, 0.2]]
@@ -91,7 +91,7 @@ def test_every_point_lies_one_period_ahead_of_now(node, rate_hz):
 
 
 def test_a_velocity_is_sent_as_one(node):
-    output, sent = make_output(node, mode=ActuationMode.VELOCITY)
+    output, sent = make_output(node, space=('joint_velocity',))
     output.send(np.array([0.5, 9.0, -0.5]))
     assert (sent[0]['velocities'], sent[0]['positions']) == ([-0.5, 0.5], [])
 
@@ -141,7 +141,7 @@ def followed(messages, arrivals_s, end_s):
 def flown(node, seed):
     """Send the targets of a policy that moves up, stays, and moves on; return what was sent."""
     output, sent = make_output(node)
-    rig = control_rig.Rig(activation_ramp_ns=200_000_000, limits={'max_step': 0.02})
+    rig = control_rig.Rig(activation_ramp_s=0.2, limits={'max_step': 0.02})
     plan = np.concatenate([np.linspace(0.0, 1.0, 60), np.ones(60), np.linspace(1.0, 1.5, 40)])
     rng = np.random.default_rng(seed)
     for tick in range(len(plan)):

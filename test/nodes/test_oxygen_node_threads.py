@@ -80,7 +80,7 @@ def test_importing_the_node_leaves_the_programs_logging_alone():
 import json, logging, sys
 before = logging.getLogger().level, len(logging.getLogger().handlers), logging.root.manager.disable
 import oxygen_ros.nodes.oxygen_node
-from oxygen_ros.models import create_model
+from oxygen_ros.models.registry import create_model
 create_model('tiny')
 after = logging.getLogger().level, len(logging.getLogger().handlers), logging.root.manager.disable
 print(json.dumps([before, after, 'cv_bridge' in sys.modules]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of parameters: its files are fresh, and every wrong value ends in one clear line."""
+"""Settings as ROS parameters: declared, shown, and every wrong value ends in one clear line."""
 
 from __future__ import annotations
 
@@ -11,23 +11,28 @@ pytest.importorskip('rclpy', reason='the parameters are those of a ROS node')
 import rclpy
 from rclpy.context import Context
 from rclpy.node import Node
-import yaml
 
-from oxygen_ros.nodes.parameters.declare import declare_all, ParameterError, read_all
-from oxygen_ros.nodes.parameters.files import COMMAND, document, params_file
-from oxygen_ros.nodes.parameters.settings import make_settings
-from oxygen_ros.nodes.parameters.spec import ParameterSpec
-from oxygen_ros.nodes.parameters.table import PARAMETERS
+from oxygen_ros.nodes.parameters import declare_all, read_all
+from oxygen_ros.robot.settings import make_settings, SETTINGS
+from oxygen_ros.setting import SettingError
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
-def declare():
-    """Declare the table on a node that got a command line; return its values."""
+def nodes():
+    """Return the nodes of a test, which are destroyed after it."""
+    made = []
+    yield made
+    for node in made:
+        node.destroy_node()
+
+
+@pytest.fixture
+def declare(nodes):
+    """Declare the parameters on a node that got a command line; return their values."""
     context = Context()
     rclpy.init(context=context, domain_id=101)
-    nodes = []
 
     def declare_with(*arguments):
         node = Node(
@@ -44,61 +49,34 @@ def declare():
     yield declare_with
     for node in nodes:
         node.destroy_node()
+    nodes.clear()
     context.try_shutdown()
-
-
-def flat(group, prefix=''):
-    """Return nested parameters by their dotted names."""
-    values = {}
-    for name, value in group.items():
-        if isinstance(value, dict):
-            values.update(flat(value, f'{prefix}{name}.'))
-        else:
-            values[f'{prefix}{name}'] = value
-    return values
-
-
-@pytest.mark.parametrize(
-    ('path', 'make'), [('config/oxygen.yaml', params_file), ('doc/parameters.md', document)]
-)
-def test_the_written_files_are_fresh(path, make):
-    assert (ROOT / path).read_text(encoding='utf-8') == make(), f'run {COMMAND}'
-
-
-def test_the_parameter_file_holds_the_whole_table():
-    data = yaml.safe_load((ROOT / 'config' / 'oxygen.yaml').read_text(encoding='utf-8'))
-    values = flat(data['/**']['ros__parameters'])
-    assert values == {spec.name: spec.default for spec in PARAMETERS}
-    assert list(values) == [spec.name for spec in PARAMETERS]
 
 
 def test_the_parameter_file_is_read_back_by_ros(declare):
     values = declare('--params-file', str(ROOT / 'config' / 'oxygen.yaml'))
-    assert values == {spec.name: spec.default for spec in PARAMETERS}
+    assert values == {name: entry.default for name, entry in SETTINGS.items()}
 
 
-def test_every_parameter_has_a_meaning_and_numbers_have_a_unit_or_a_range():
-    for spec in PARAMETERS:
-        assert len(spec.description) > 10, spec.name
-        if isinstance(spec.default, float):
-            assert spec.unit or spec.range_text, spec.name
-        if spec.name.endswith(('_s', '_hz', '_ms')):
-            assert spec.unit == {'s': 's', 'z': 'Hz'}.get(spec.name[-1]) or spec.unit == 'ms'
+def test_a_whole_number_is_taken_for_a_real_one_at_the_start(declare):
+    values = declare('-p', 'max_observation_age_ms:=300', '-p', 'limits.max_step:=[1]')
+    assert values['max_observation_age_ms'] == 300.0
+    assert values['limits.max_step'] == [1.0]
+    assert type(values['max_observation_age_ms']) is type(values['limits.max_step'][0]) is float
 
 
-def test_the_table_is_checked_itself():
-    with pytest.raises(ValueError, match='table of parameters: x: expected 1 to 2, got 3'):
-        ParameterSpec('x', 3, 'A number', low=1, high=2)
-
-
-def test_the_defaults_make_settings(declare):
-    settings = make_settings(declare())
-    assert settings.runtime.tick.period_ns == 20_000_000
-    assert settings.runtime.tick.max_observation_age_ns == 400_000_000
-    assert settings.runtime.sensors.optional_cameras == ()
-    assert settings.runtime.realtime.cpus == ()
-    assert settings.runtime.limits.max_velocity.tolist() == [2.0] * 7
-    assert settings.runtime.engine.scheduler.micro_slice_s == 0.0035
+def test_what_the_tools_show_is_what_is_declared(declare, nodes):
+    declare()
+    described = nodes[0].describe_parameters(list(SETTINGS))
+    for entry, found in zip(SETTINGS.values(), described):
+        assert found.name == entry.name and entry.text in found.description
+        assert found.read_only == entry.fixed and entry.unit in found.description
+        assert ('unconfigured' in found.additional_constraints) == (
+            not entry.live and not entry.fixed
+        )
+    ranges = {found.name: found for found in described}
+    assert ranges['kv.block_size'].integer_range[0].to_value == 1024
+    assert ranges['actuation.rate_hz'].floating_point_range[0].to_value == 1000.0
 
 
 @pytest.mark.parametrize(
@@ -117,10 +95,7 @@ def test_the_defaults_make_settings(declare):
         ),
         ('joints:=[a, a]', "joints: expected different names, got ['a', 'a']"),
         ('image_transport:=theora', 'image_transport: expected one of auto, raw, compressed'),
-        (
-            'max_observation_age_ms:=400',
-            'max_observation_age_ms: expected a double, got 400 (write',
-        ),
+        ('max_observation_age_ms:=fast', "max_observation_age_ms: expected a double, got 'fast'"),
         ('max_observation_age_ms:=-1.0', 'max_observation_age_ms: expected 1 to 60000, got -1'),
         ('kv.block_size:=0', 'kv.block_size: expected 1 to 1024, got 0'),
         ('kv.block_size:=1.5', 'kv.block_size: expected a integer, got 1.5'),
@@ -142,7 +117,7 @@ def test_the_defaults_make_settings(declare):
         ('limits.max_velocity:=[1.0, 2.0]', 'limits.max_velocity: expected 1 or 7 values'),
         (
             'realtime.process_priority:=1',
-            'realtime.process_priority: expected 0, or below fifo_priority (0), got 1',
+            'realtime.process_priority: expected 0, or below realtime.fifo_priority (0), got 1',
         ),
         (
             'sensors.camera_max_age_s:=[1.0, 2.0]',
@@ -156,7 +131,7 @@ def test_the_defaults_make_settings(declare):
     ],
 )
 def test_a_wrong_value_is_refused_with_one_line(declare, argument, message):
-    with pytest.raises(ParameterError) as caught:
+    with pytest.raises(SettingError) as caught:
         make_settings(declare('-p', argument))
     assert message in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1

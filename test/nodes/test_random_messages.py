@@ -15,13 +15,14 @@ from random_messages import draws, JOINTS, make_message, REACH
 from rclpy.clock import Clock
 
 from oxygen_ros.control import Arming, ChunkBuffer, ControlTick, JointLimits, TickConfig
-from oxygen_ros.ingest import CameraSink, IngestRules
-from oxygen_ros.models import create_model
+from oxygen_ros.ingest import CameraRules, CameraSink
+from oxygen_ros.models.registry import create_model
 from oxygen_ros.nodes.clocks import ClockBridge
 from oxygen_ros.nodes.faults import FaultLog
 from oxygen_ros.nodes.sensors.camera_ingest import CameraIngest
 from oxygen_ros.nodes.sensors.joint_state_input import JointStateInput
-from oxygen_ros.runtime.sensor_hub import SensorConfig, SensorHub
+from oxygen_ros.robot.sensor_config import SensorConfig
+from oxygen_ros.runtime.sensor_hub import SensorHub
 from oxygen_ros.types import ActionChunk, Provenance
 
 CAMERAS = ('left', 'right')
@@ -48,7 +49,7 @@ class Robot:
         self.hub = SensorHub(SensorConfig(CAMERAS, assembly_wait_s=0.0, max_skew_s=10.0))
         self.jumps = []
         sink = CameraSink(self.hub.put_frame, self.hub.drop_frame, self.jump, lambda camera: None)
-        rules = IngestRules(frozen_after_s=1.0)
+        rules = CameraRules(frozen_after_s=1.0)
         self.cameras = CameraIngest(CAMERAS, rules, self.clock, sink, self.faults)
         self.joints = JointStateInput(JOINTS, rules, self.clock, self.hub.put_state)
         self.buffer = ChunkBuffer(len(JOINTS), PERIOD_NS, PERIOD_NS)
@@ -58,7 +59,7 @@ class Robot:
             len(JOINTS), min_position=-LIMIT, max_position=LIMIT, max_step=MAX_STEP
         )
         self.tick = ControlTick(
-            TickConfig(len(JOINTS), activation_ramp_ns=0), limits, self.buffer, arming
+            TickConfig(len(JOINTS), activation_ramp_s=0.0), limits, self.buffer, arming
         )
         self.deadline_ns = time.monotonic_ns()
         self.num_observations = 0

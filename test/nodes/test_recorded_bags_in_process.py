@@ -48,7 +48,7 @@ class Findings:
     @staticmethod
     def _silent(camera, replay):
         nobody = [lambda value: None] * 4
-        return CameraStream(camera, replay.settings.ingest, CameraSink(*nobody))
+        return CameraStream(camera, replay.settings.robot.ingest, CameraSink(*nobody))
 
     def __call__(self, output):
         if output.topic == TARGET:
@@ -61,7 +61,7 @@ class Findings:
 
 def at_rest(replay, output):
     """Return joints that stand still, measured as an output leaves."""
-    positions = np.zeros(len(replay.settings.joints), np.float32)
+    positions = np.zeros(len(replay.settings.robot.joints), np.float32)
     return RobotState(output.stamp_ns, output.stamp_ns - replay.start_ns, positions)
 
 

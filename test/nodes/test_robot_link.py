@@ -21,10 +21,9 @@ from oxygen_ros.msg import Target
 from oxygen_ros.nodes.actuation import controller_watch
 from oxygen_ros.nodes.actuation.controller_watch import ControllerWatch
 from oxygen_ros.nodes.oxygen_node import OxygenNode
-from oxygen_ros.nodes.parameters.declare import ParameterError
-from oxygen_ros.nodes.parameters.settings import make_settings
-from oxygen_ros.nodes.parameters.table import PARAMETERS
 from oxygen_ros.nodes.tick_node import TickNode
+from oxygen_ros.robot.settings import make_settings
+from oxygen_ros.setting import SettingError
 
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
@@ -130,15 +129,12 @@ def test_the_tick_holds_until_the_robot_has_described_itself(start, kind, name):
 
 
 def test_a_description_that_lacks_a_joint_is_refused_at_once_where_it_is_a_parameter():
-    values = {spec.name: spec.default for spec in PARAMETERS}
-    values.update(
-        {
-            'limits.source': 'robot_description',
-            'joints': list(JOINTS),
-            'robot_description': urdf(joints=JOINTS[:2]),
-        }
-    )
-    with pytest.raises(ParameterError, match='robot_description: expected a joint gripper'):
+    values = {
+        'limits.source': 'robot_description',
+        'joints': list(JOINTS),
+        'robot_description': urdf(joints=JOINTS[:2]),
+    }
+    with pytest.raises(SettingError, match='robot_description: expected a joint gripper'):
         make_settings(values)
 
 

@@ -14,13 +14,12 @@ import pytest
 pytest.importorskip('rclpy', reason='the clocks are those of ROS')
 from oxygen_ros.memory.audit.audit_chain import segment_paths
 from oxygen_ros.memory.audit.audit_records import find_records
-from oxygen_ros.memory.episodes.connection import StoreRules
 from oxygen_ros.memory.episodes.query import MemoryQuery
 from oxygen_ros.memory.episodes.reader import MemoryReader
 from oxygen_ros.memory.scene.vocabulary import SceneVocabulary
-from oxygen_ros.nodes.parameters.record_settings import RecordSettings
 from oxygen_ros.nodes.records import run_memory
 from oxygen_ros.nodes.records.run_memory import RunMemory
+from oxygen_ros.robot.memory_settings import RecordSettings
 
 
 class Desk:
@@ -39,14 +38,9 @@ class Desk:
         clock: Any = SimpleNamespace(offset_ns=lambda: 0)
         faults: Any = self.faults
         settings = RecordSettings(
-            str(folder / 'memory.db'),
-            StoreRules(),
-            0,
-            '',
-            str(folder / 'audit'),
-            'interval',
-            1.0,
-            '',
+            store_file=str(folder / 'memory.db'),
+            recall_tokens=0,
+            audit_folder=str(folder / 'audit'),
         )
         self.memory = RunMemory(settings, SceneVocabulary(), runtime, clock, faults)
 

@@ -24,8 +24,9 @@ from oxygen_ros.memory.scene.projection import pose_matrix
 from oxygen_ros.memory.scene.scene_text import SeenObject, SeenScene
 from oxygen_ros.nodes.clocks import stamp_of
 from oxygen_ros.nodes.faults import FaultLog
-from oxygen_ros.nodes.parameters.position_settings import position_settings, PositionSettings
 from oxygen_ros.nodes.requests.scene_positions import depth_view, ScenePositions
+from oxygen_ros.robot.memory_settings import PositionSettings
+from oxygen_ros.setting import make
 from oxygen_ros.types import Provenance
 
 SECOND = 1_000_000_000
@@ -33,8 +34,8 @@ STAMP = 1_700_000_000 * SECOND
 SIZE = {'front': (64, 48)}
 BOX = (20.0, 16.0, 24.0, 16.0)  # its middle is the image's, its foot is 8 px below
 SEEN = SeenScene((SeenObject('cup', (), 'front', (10, 21, 10, 21), BOX),))
-DOWN = pose_matrix(0.5, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0)  # 1 m above the floor, looking down
-FIXED = PositionSettings('base', {'front': DOWN}, (), 0.0)
+DOWN = (0.5, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0)  # 1 m above the floor, looking down
+FIXED = PositionSettings(('front',), 'base', DOWN, has_plane=True)
 FROM = Provenance(1, STAMP, ('front',), (STAMP,), 0, 'sum')
 
 
@@ -123,10 +124,10 @@ def test_the_foot_of_the_box_stands_on_the_plane(desk):
     positions = desk.make(FIXED)
     positions._infos['front'] = info()
     assert position(positions) == pytest.approx((0.5, -0.2, 0.0))  # 8 px of 40 at 1 m
-    raised = desk.make(replace(FIXED, plane_height_m=0.5))
+    raised = desk.make(replace(FIXED, height_m=0.5))
     raised._infos['front'] = info()
     assert position(raised) == pytest.approx((0.5, -0.1, 0.5))
-    nothing = desk.make(replace(FIXED, plane_height_m=None))
+    nothing = desk.make(replace(FIXED, has_plane=False))
     nothing._infos['front'] = info()
     assert position(nothing) is None
 
@@ -218,7 +219,7 @@ def test_tf_is_asked_for_the_pose_at_the_images_stamp(desk, monkeypatch):
         TransformListener=lambda buffer, node, spin_thread: listener,
     )
     monkeypatch.setitem(sys.modules, 'tf2_ros', tf2)
-    positions = desk.make(replace(FIXED, camera_poses={}))
+    positions = desk.make(replace(FIXED, pose_numbers=(0.0,)))
     positions._infos['front'] = info()
     assert position(positions) == pytest.approx((0.5, -0.2, 0.0))
     assert asked == [('base', 'front_optical', STAMP)]
@@ -228,7 +229,7 @@ def test_tf_is_asked_for_the_pose_at_the_images_stamp(desk, monkeypatch):
 def test_neither_poses_nor_tf_is_refused(desk, monkeypatch):
     monkeypatch.setitem(sys.modules, 'tf2_ros', None)
     with pytest.raises(ValueError, match='memory.camera_poses: expected the poses'):
-        desk.make(replace(FIXED, camera_poses={}))
+        desk.make(replace(FIXED, pose_numbers=(0.0,)))
 
 
 @pytest.mark.parametrize(
@@ -241,16 +242,9 @@ def test_neither_poses_nor_tf_is_refused(desk, monkeypatch):
     ],
 )
 def test_wrong_settings_name_their_parameter(values, message):
-    reader = {
-        'frame_id': '',
-        'camera_poses': [0.0],
-        'depth_cameras': [''],
-        'plane': False,
-        'plane_height_m': 0.0,
-        **values,
-    }
+    named = {f'memory.{key}': value for key, value in values.items()}
     with pytest.raises(ValueError, match=message):
-        position_settings({f'memory.{key}': value for key, value in reader.items()}, ['front'])
+        make(PositionSettings, named, cameras=('front',))
 
 
 def test_a_pose_is_that_of_its_quaternion():

@@ -9,10 +9,18 @@ import numpy as np
 import pytest
 
 pytest.importorskip('rclpy', reason='levels are those of ROS')
-from oxygen_ros.ingest import CameraSink, CameraStream, IngestRules, JointStream, Receipt
+from oxygen_ros.ingest import (
+    CameraRules,
+    CameraSink,
+    CameraStream,
+    IngestRules,
+    JointStream,
+    Receipt,
+)
 from oxygen_ros.nodes.monitoring.diagnostics import ERROR, WARN
 from oxygen_ros.nodes.monitoring.sensor_findings import CameraFindings, JointFindings
-from oxygen_ros.runtime.sensor_hub import SensorConfig, SensorHub
+from oxygen_ros.robot.sensor_config import SensorConfig
+from oxygen_ros.runtime.sensor_hub import SensorHub
 
 SECOND = 1_000_000_000
 OFFSET_NS = 1_700_000_000 * SECOND
@@ -25,7 +33,7 @@ class Camera:
         self.hub = SensorHub(SensorConfig(cameras=('cam', 'other'), **config))
         nobody = [lambda camera: None] * 2
         sink = CameraSink(self.hub.put_frame, self.hub.drop_frame, *nobody)
-        self.stream = CameraStream('cam', IngestRules(frozen_after_s=1.0), sink)
+        self.stream = CameraStream('cam', CameraRules(frozen_after_s=1.0), sink)
         self.findings = CameraFindings(self.stream, self.hub)
 
     def send(self, now_s, picture=0, size=(4, 2), step=12):

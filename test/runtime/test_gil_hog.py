@@ -27,10 +27,10 @@ class Robot:
         config = TickLoopConfig(
             TickConfig(
                 1,
-                max_observation_age_ns=10_000 * MS,
-                max_state_age_ns=10_000 * MS,
-                activation_ramp_ns=0,
-                recovery_ramp_ns=0,
+                max_observation_age_ms=10_000.0,
+                state_max_age_s=10.0,
+                activation_ramp_s=0.0,
+                recovery_ramp_s=0.0,
             ),
             JointLimits.create(1, max_velocity=2.0),
             realtime=RealtimeSettings(freeze_gc=False),

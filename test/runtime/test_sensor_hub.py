@@ -4,7 +4,8 @@
 import numpy as np
 import pytest
 
-from oxygen_ros.runtime.sensor_hub import SensorConfig, SensorHub
+from oxygen_ros.robot.sensor_config import SensorConfig
+from oxygen_ros.runtime.sensor_hub import SensorHub
 from oxygen_ros.types import CameraFrame, RobotState
 
 MS = 1_000_000
@@ -107,14 +108,20 @@ def test_after_a_jump_of_time_nothing_is_left():
     ('settings', 'named'),
     [
         ({'camera_max_age_s': (1.0, 1.0, 1.0)}, 'camera_max_age_s: expected 1 or 2 values'),
-        ({'camera_max_age_s': (1.0, 0.0)}, 'camera_max_age_s: expected above 0, got 0'),
-        ({'state_max_age_s': float('nan')}, 'state_max_age_s: expected above 0, got nan'),
+        (
+            {'camera_max_age_s': (1.0, 0.0)},
+            'sensors.camera_max_age_s: expected 0.001 to 3600, got 0',
+        ),
+        (
+            {'state_max_age_s': float('nan')},
+            'sensors.state_max_age_s: expected 0.001 to 3600, got nan',
+        ),
         (
             {'optional_cameras': ('up',)},
             "optional_cameras: expected names from cameras, got .'up'",
         ),
         ({'cameras': ()}, 'cameras: expected at least one name'),
-        ({'assembly_wait_s': -1.0}, 'assembly_wait_s: expected at least 0'),
+        ({'assembly_wait_s': -1.0}, 'sensors.assembly_wait_s: expected 0 to 10, got -1'),
     ],
 )
 def test_settings_that_cannot_be_meant_are_named(settings, named):

@@ -6,7 +6,7 @@ import time
 import numpy as np
 import pytest
 
-from oxygen_ros.control import ActuationMode, JointLimits, TickConfig
+from oxygen_ros.control import JointLimits, TickConfig
 from oxygen_ros.runtime.tick_loop import TickLoop, TickLoopConfig
 from oxygen_ros.runtime.tick_thread import TickThread
 from oxygen_ros.types import ActionChunk, Provenance, RobotState
@@ -28,7 +28,7 @@ def test_a_tick_that_fails_holds_and_the_next_ones_come():
 
     loop = TickLoop(
         TickLoopConfig(
-            TickConfig(1, ActuationMode.VELOCITY, max_state_age_ns=10**12), JointLimits.create(1)
+            TickConfig(1, space=('joint_velocity',), state_max_age_s=1000.0), JointLimits.create(1)
         ),
         lambda decision, lateness_ns: decisions.append(decision.target),
         newest_state,
@@ -58,10 +58,10 @@ class Played:
             TickLoopConfig(
                 TickConfig(
                     1,
-                    max_state_age_ns=10**12,
-                    max_observation_age_ns=10**12,
-                    activation_ramp_ns=0,
-                    recovery_ramp_ns=0,
+                    state_max_age_s=1000.0,
+                    max_observation_age_ms=60_000.0,
+                    activation_ramp_s=0.0,
+                    recovery_ramp_s=0.0,
                 ),
                 JointLimits.create(1, **limits),
             ),

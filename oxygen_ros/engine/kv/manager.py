@@ -4,59 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from enum import Enum
 
 import torch
 
 from ...types import Provenance, TaskType
+from ..config import KVConfig
 from ..errors import NeverFitsError, PoolError
 from ..spec import ModelSpec
 from .block_pool import BlockPool
 from .context import Context
 from .kv_cache import KVCache
 from .prefix import Prefix, PrefixBuilder
-
-
-class Sharing(str, Enum):
-    """Who reads a prefix."""
-
-    SHARED = 'shared'  # every task, the same pages
-    ISOLATED = 'isolated'  # its own task alone: the baseline with a copy for each task
-
-
-@dataclass(frozen=True, slots=True)
-class KVConfig:
-    """Sizes of the pool and rules of sharing.
-
-    :raises ValueError: names the field, what was expected and what came.
-    """
-
-    sharing: Sharing | str = Sharing.SHARED
-    block_size: int = 8  # tokens; small, so that little of a last block stays unused
-    max_live_prefixes: int = 4  # slots: one being built, the newest, the others pinned by text
-    num_text_blocks: int = 256
-    reserved_action_contexts: int = 2  # the one in use, and the next one's prompt being prefilled
-    text_prefix_max_age_s: float = 0.5  # new text joins a pinned prefix younger than this
-
-    def __post_init__(self) -> None:
-        if self.sharing not in [sharing.value for sharing in Sharing]:
-            raise ValueError(f'kv.sharing: expected shared or isolated, got {self.sharing}')
-        for name, least in (
-            ('block_size', 1),
-            ('max_live_prefixes', 2),
-            ('num_text_blocks', 1),
-            ('reserved_action_contexts', 2),
-        ):
-            if getattr(self, name) < least:
-                raise ValueError(
-                    f'kv.{name}: expected at least {least}, got {getattr(self, name)}'
-                )
-        if not 0.0 <= self.text_prefix_max_age_s < float('inf'):
-            raise ValueError(
-                'kv.text_prefix_max_age_s: expected at least 0 and finite, '
-                f'got {self.text_prefix_max_age_s}'
-            )
 
 
 class KVCacheManager:

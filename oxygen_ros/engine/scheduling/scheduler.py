@@ -8,9 +8,9 @@ clock.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from ..clock import WorkClock
+from ..config import SchedulerConfig
 from .cost_model import CostModel
 from .timeline import EventKind, Timeline
 from .work import Rank, Work
@@ -20,35 +20,6 @@ _EVENT_OF_RANK = {
     Rank.DIALOGUE: EventKind.DIALOGUE,
     Rank.SCENE_GRAPH: EventKind.SCENE_GRAPH,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class SchedulerConfig:
-    """Times of the policy.
-
-    :raises ValueError: names the field, what was expected and what came.
-    """
-
-    micro_slice_s: float = 0.0035  # longest slice of best-effort work
-    # No slice starts when less than this is left before the deadline
-    safety_threshold_s: float = 0.0025
-    dialogue_patience_s: float = 0.03  # ready dialogue work unserved for longer goes first
-    scene_graph_patience_s: float = 0.03  # likewise
-    # Cycles after which a unit longer than any cycle is run all the same
-    oversize_patience: int = 3
-
-    def __post_init__(self) -> None:
-        for name in ('micro_slice_s', 'dialogue_patience_s', 'scene_graph_patience_s'):
-            if not getattr(self, name) > 0.0:
-                raise ValueError(f'{name}: expected above 0, got {getattr(self, name)}')
-        if not self.safety_threshold_s >= 0.0:
-            raise ValueError(
-                f'safety_threshold_s: expected at least 0, got {self.safety_threshold_s}'
-            )
-        if self.oversize_patience < 1:
-            raise ValueError(
-                f'oversize_patience: expected at least 1, got {self.oversize_patience}'
-            )
 
 
 class Scheduler:

@@ -17,7 +17,9 @@ import hashlib
 import os
 from pathlib import Path
 import time
+from typing import ClassVar
 
+from ...setting import check, setting
 from ..errors import AuditUnavailable
 from .audit_chain import (
     AuditRecord,
@@ -34,8 +36,6 @@ from .audit_chain import (
 from .audit_head import Head, write_head
 from .segment_file import SegmentFile
 
-FSYNC_POLICIES = ('always', 'interval', 'never')
-
 
 @dataclass(frozen=True, slots=True)
 class AuditRules:
@@ -44,21 +44,25 @@ class AuditRules:
     `fsync` 'always': after each write; 'interval': every `interval_s` at most; 'never': the
     operating system decides, and a power cut may take what it had not written.
 
-    :raises ValueError: names the field, what was expected and what came.
+    :raises ValueError: names the field or parameter, what was expected and what came.
     """
 
-    fsync: str = 'interval'
-    interval_s: float = 1.0
+    PREFIX: ClassVar[str] = 'audit'
+
+    fsync: str = setting(
+        'interval',
+        'When the disk must have the log: after each write, each interval, or when the '
+        'system likes',
+        choices=('always', 'interval', 'never'),
+    )
+    interval_s: float = setting(
+        1.0, 'That interval', 's', low=0.01, high=3_600.0, name='audit.fsync_interval_s'
+    )
     max_file_bytes: int = 64 << 20
     key: bytes | None = field(default=None, repr=False)  # HMAC instead of a plain hash
 
     def __post_init__(self) -> None:
-        if self.fsync not in FSYNC_POLICIES:
-            raise ValueError(
-                f'fsync: expected one of {", ".join(FSYNC_POLICIES)}, got {self.fsync!r}'
-            )
-        if not self.interval_s > 0.0:
-            raise ValueError(f'interval_s: expected above 0, got {self.interval_s}')
+        check(self)
         if self.max_file_bytes < 4_096:
             raise ValueError(f'max_file_bytes: expected at least 4096, got {self.max_file_bytes}')
 

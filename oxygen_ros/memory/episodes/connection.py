@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 import sqlite3
 import time
+from typing import ClassVar
 
+from ...setting import check, setting
 from ..errors import QueryTooSlow, StoreDamaged, StoreUnavailable
 from .schema import migrate, MIGRATIONS
 
@@ -25,23 +27,42 @@ class StoreRules:
     Nothing is older than `max_age_s` before the newest entry, summaries of action chunks, of which
     there are many, `chunk_max_age_s`. All files together stay below `max_bytes`.
 
-    :raises ValueError: names the field, what was expected and what came.
+    :raises ValueError: names the field or parameter, what was expected and what came.
     """
 
-    max_bytes: int = 256 << 20
-    max_age_s: float = 30 * 86_400.0
-    chunk_max_age_s: float = 3_600.0
+    PREFIX: ClassVar[str] = 'memory'
+
+    max_bytes: int = setting(
+        256 << 20,
+        'Largest size of all files of the store together',
+        'bytes',
+        low=MIN_STORE_BYTES,
+        high=1 << 40,
+        name='memory.retention_bytes',
+    )
+    max_age_s: float = setting(
+        30 * 86_400.0,
+        'Entries of the store older than this before the newest are deleted',
+        's',
+        low=1.0,
+        high=3_153_600_000.0,
+        name='memory.retention_age_s',
+    )
+    chunk_max_age_s: float = setting(
+        3_600.0,
+        'The same for summaries of action chunks',
+        's',
+        low=1.0,
+        high=3_153_600_000.0,
+        name='memory.retention_chunk_age_s',
+    )
     entry_span_s: float = 60.0  # a state that lasts longer gets another entry
     synchronous: str = 'normal'  # full: also the last commits survive a power cut
 
     def __post_init__(self) -> None:
-        if self.max_bytes < MIN_STORE_BYTES:
-            raise ValueError(
-                f'max_bytes: expected at least {MIN_STORE_BYTES}, got {self.max_bytes}'
-            )
-        for name in ('max_age_s', 'chunk_max_age_s', 'entry_span_s'):
-            if not getattr(self, name) > 0.0:
-                raise ValueError(f'{name}: expected above 0, got {getattr(self, name)}')
+        check(self)
+        if not self.entry_span_s > 0.0:
+            raise ValueError(f'entry_span_s: expected above 0, got {self.entry_span_s}')
         if self.synchronous not in ('normal', 'full'):
             raise ValueError(f'synchronous: expected normal or full, got {self.synchronous!r}')
 

@@ -26,7 +26,9 @@ Forgotten here is not lost: the episodic store keeps what was seen, as long as i
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
+from ...setting import check, setting
 from ...types import Provenance, SceneObject, SceneRelation, SceneUpdate
 from .matching import match, MatchRules
 from .scene_text import SeenObject, SeenScene
@@ -37,24 +39,31 @@ from .vocabulary import SceneVocabulary
 class GraphRules:
     """How long and how much is remembered, and what counts as a conflict.
 
-    :raises ValueError: names the field, what was expected and what came.
+    :raises ValueError: names the field or parameter, what was expected and what came.
     """
 
-    max_age_s: float = 60.0
-    max_misses: int = 5
-    max_objects: int = 256
-    max_relations: int = 512
+    PREFIX: ClassVar[str] = 'memory'
+
+    max_age_s: float = setting(
+        60.0, 'An object unseen for longer is forgotten', 's', low=0.1, high=31_536_000.0
+    )
+    max_misses: int = setting(
+        5,
+        'An object not found in so many updates of its camera is forgotten',
+        low=1,
+        high=1000,
+    )
+    max_objects: int = setting(256, 'Objects remembered', low=1, high=100_000)
+    max_relations: int = setting(512, 'Relations remembered', low=1, high=100_000)
     conflict_votes: int = 2
     exclusive: tuple[str, ...] = ('on', 'in')
     symmetric: tuple[str, ...] = ('near',)
     match: MatchRules = field(default_factory=MatchRules)
 
     def __post_init__(self) -> None:
-        if not self.max_age_s > 0.0:
-            raise ValueError(f'max_age_s: expected above 0, got {self.max_age_s}')
-        for name in ('max_misses', 'max_objects', 'max_relations', 'conflict_votes'):
-            if getattr(self, name) < 1:
-                raise ValueError(f'{name}: expected at least 1, got {getattr(self, name)}')
+        check(self)
+        if self.conflict_votes < 1:
+            raise ValueError(f'conflict_votes: expected at least 1, got {self.conflict_votes}')
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import math
 import re
 
-from .scene_grammar import END, GRID_CELLS, GRID_DIGITS, SceneFormat
+from .scene_format import END, GRID_CELLS, GRID_DIGITS, SceneFormat
 
 ImageSizes = Mapping[str, tuple[int, int]]
 """Width and height (px) of each camera's image, by camera name."""

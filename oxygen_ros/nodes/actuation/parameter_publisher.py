@@ -10,7 +10,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from std_msgs.msg import String
 
 from ..middleware.endpoints import make_publisher
-from ..parameters.declare import read_all
+from ..parameters import read_all
 
 TOPIC = 'tick_parameters'
 _MAX_BYTES = 1_000_000  # of the text; a robot_description is in it

@@ -30,6 +30,7 @@ class RobotLink:
         joints: Sequence[str],
         tick: ControlTick,
         limits: JointLimits,
+        controller_manager: str,
         targets: TargetPublisher,
         faults: FaultLog,
     ) -> None:
@@ -49,9 +50,10 @@ class RobotLink:
                 QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL),
                 MutuallyExclusiveCallbackGroup(),
             )
-        manager = str(node.get_parameter('actuation.controller_manager').value)
         topics = [output.publisher.topic_name for output in targets.outputs]
-        self._watch = ControllerWatch(node, manager, topics) if manager else None
+        self._watch = (
+            ControllerWatch(node, controller_manager, topics) if controller_manager else None
+        )
 
     def _on_description(self, message: String) -> None:
         try:

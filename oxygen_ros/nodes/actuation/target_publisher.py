@@ -18,11 +18,11 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 import oxygen_ros.msg as msg
 
 from ...control import ActuationMode, Decision, TickConfig, TickStatistics
+from ...robot.actuator_groups import ActuatorGroup
 from ..clocks import ClockBridge, NS_PER_S, stamp_of
 from ..faults import FaultLog
 from ..middleware.command_bytes import CommandBytes
 from ..middleware.endpoints import make_publisher
-from ..parameters.actuator_groups import ActuatorGroup
 
 
 def _in_place(values: array[float]) -> np.ndarray:

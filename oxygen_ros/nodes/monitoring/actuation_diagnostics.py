@@ -11,12 +11,12 @@ from rclpy.node import Node
 from rclpy.subscription import Subscription
 
 from ...control import ChunkBuffer, hold_reasons
+from ...robot.tick_settings import ActuationLimits
 from ...runtime.tick_loop import TickLoop
 from ..actuation.chunk_input import ChunkInput
 from ..actuation.robot_link import RobotLink
 from ..actuation.target_publisher import TargetPublisher
 from ..middleware.endpoints import command_problems, num_publishers, publisher_problems
-from ..parameters.tick_settings import ActuationLimits
 from .diagnostics import ERROR, Figures, Finding, Task, WARN
 
 

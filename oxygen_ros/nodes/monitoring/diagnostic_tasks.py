@@ -8,11 +8,11 @@ import time
 
 from rclpy.node import Node
 
+from ...robot.settings import DiagnosticLimits
 from ...runtime.runtime import Runtime
 from ...types import TaskType
 from ..faults import FaultLog
 from ..middleware.endpoints import num_publishers, publisher_problems
-from ..parameters.settings import DiagnosticLimits
 from ..records.run_memory import RunMemory
 from ..requests.dialogue_server import DialogueServer
 from ..requests.engine_requests import EngineRequests

@@ -20,12 +20,12 @@ from ...memory.episodes.recorder import MemoryRecorder
 from ...memory.episodes.records import Note
 from ...memory.episodes.store import EpisodicStore
 from ...memory.scene.vocabulary import SceneVocabulary
+from ...robot.memory_settings import RecordSettings
 from ...runtime.memory_writer import MemoryWriter, WriterStatus
 from ...runtime.runtime import Runtime
 from ...types import ActionChunk, FloatArray, SamplingParams, SceneUpdate, TextResult
 from ..clocks import ClockBridge
 from ..faults import FaultLog
-from ..parameters.record_settings import RecordSettings
 
 _NEVER_ON = ('oxygen_engine', 'oxygen_tick')  # names of threads that must not be kept
 _MAX_REASONS = 16  # of one answer

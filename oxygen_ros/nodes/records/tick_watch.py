@@ -14,7 +14,8 @@ from std_msgs.msg import String
 
 import oxygen_ros.msg as msg
 
-from ...runtime.runtime import Publish, Runtime
+from ...robot.settings import Publish
+from ...runtime.runtime import Runtime
 from ..actuation.mode_publisher import mode_qos, ModePublisher
 from ..actuation.parameter_publisher import parameters_qos, parse_parameters, TOPIC
 from ..clocks import ClockBridge, ns_of

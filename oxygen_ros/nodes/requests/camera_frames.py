@@ -14,7 +14,7 @@ from rclpy.node import Node
 from rclpy.time import Time
 
 from ...memory.scene.projection import pose_matrix
-from ..parameters.position_settings import PositionSettings
+from ...robot.memory_settings import PositionSettings
 
 
 class CameraFrames(Protocol):

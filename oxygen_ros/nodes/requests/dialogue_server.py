@@ -16,11 +16,11 @@ from std_msgs.msg import String
 
 from oxygen_ros.action import Dialogue
 
+from ...robot.settings import DialogueSettings
 from ...types import FinishReason, SamplingParams, TaskType, TextDelta, TextResult
 from ..conversions import provenance_msg
 from ..faults import FaultLog
 from ..middleware.endpoints import make_publisher
-from ..parameters.settings import DialogueSettings
 from ..records.memory_queries import MemoryQueries
 from ..records.run_memory import RunMemory
 from .dialogue_goal import DialogueCounts, Goal

@@ -22,12 +22,12 @@ from ...memory.scene.scene_grammar import SceneGrammar
 from ...memory.scene.scene_graph import SceneGraph
 from ...memory.scene.scene_text import parse_scene
 from ...memory.scene.token_constraint import ConstrainedVocabulary
+from ...robot.memory_settings import MemorySettings
 from ...runtime.runtime import Runtime
 from ...types import FinishReason, SamplingParams, SceneUpdate, TaskType, TextResult
 from ..conversions import scene_msg
 from ..faults import FaultLog
 from ..middleware.endpoints import make_publisher
-from ..parameters.settings import MemorySettings
 from ..records.run_memory import RunMemory
 from .engine_requests import EngineRequests
 from .markers import scene_markers

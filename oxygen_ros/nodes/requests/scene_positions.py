@@ -24,11 +24,11 @@ from ...memory.scene.projection import (
     position_on_plane,
 )
 from ...memory.scene.scene_text import ImageSizes, SeenObject, SeenScene
+from ...robot.memory_settings import PositionSettings
 from ...types import Provenance
 from ..clocks import ns_of
 from ..faults import FaultLog
 from ..middleware.endpoints import make_subscription
-from ..parameters.position_settings import PositionSettings
 from .camera_frames import camera_frames
 
 # An update is about an image of up to some seconds ago, so a few depth images of that time are

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from sensor_msgs.msg import CompressedImage, Image
 
-from ...ingest import CameraCounts, CameraSink, CameraStream, IngestRules, Latest, Receipt
+from ...ingest import CameraCounts, CameraRules, CameraSink, CameraStream, Latest, Receipt
 from ..clocks import ClockBridge, ns_of
 from ..faults import FaultLog
 
@@ -64,7 +64,7 @@ class CameraIngest:
     def __init__(
         self,
         cameras: tuple[str, ...],
-        rules: IngestRules,
+        rules: CameraRules,
         clock: ClockBridge,
         sink: CameraSink,
         faults: FaultLog,

@@ -15,12 +15,12 @@ from sensor_msgs.msg import CompressedImage, Image, JointState
 from std_msgs.msg import String
 
 from ...ingest import CameraSink
+from ...robot.settings import RobotSettings
 from ...runtime.sensor_hub import SensorHub
 from ..clocks import ClockBridge
 from ..faults import FaultLog
 from ..middleware.endpoints import make_subscription
 from ..middleware.sequence_gaps import SequenceGaps
-from ..parameters.settings import NodeSettings
 from .camera_ingest import CameraIngest
 from .joint_state_input import JointStateInput
 
@@ -44,7 +44,7 @@ class Inputs:
     def __init__(
         self,
         node: Node,
-        settings: NodeSettings,
+        settings: RobotSettings,
         sensors: SensorHub,
         clock: ClockBridge,
         on_instruction: Callable[[str], None],

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 import sys
 from threading import Thread
 from typing import Any
@@ -30,34 +32,38 @@ from ...replay.layout import BagLayout, discover
 from ...replay.play_clock import PlayClock
 from ...replay.read_ahead import ReadAhead
 from ...replay.restamp import read_stamp, StampShift, write_stamp
+from ...setting import setting
 from ..clocks import stamp_of
-from ..parameters.source_parameters import declare
-from ..parameters.spec import ParameterSpec
+from ..parameters import declare_fixed
 from ..process import run_node
-
-PARAMETERS = (
-    ParameterSpec('bag', '', 'Folder or storage file of the recording'),
-    ParameterSpec('rate', 1.0, 'Pace, in times of the recorded one', '', 0.01, 100.0),
-    ParameterSpec('loop', False, 'Play it again and again'),
-    ParameterSpec('start_offset', 0.0, 'Where in the recording to begin', 's', 0.0, 1e6),
-    ParameterSpec('remap', [''], 'Recorded topics taken for others, each as /recorded:=/other'),
-    ParameterSpec(
-        'wait_for_listeners', False, 'Begin only when every topic that is played has a subscriber'
-    ),
-    ParameterSpec(
-        'clock_hz',
-        0.0,
-        'How often /clock has the time of the recording, which header stamps then keep; '
-        '0: never, stamps are moved to now',
-        'Hz',
-        0.0,
-        1000.0,
-    ),
-)
 
 _MAX_PAUSE_S = 1.0  # between the end of a run and the next
 _LISTENERS_PERIOD_S = 0.05
 _NUM_HEARD = 10  # looks that find a subscriber on every topic, before it begins
+
+
+@dataclass(frozen=True, slots=True)
+class PlayerSettings:
+    """What the player is told."""
+
+    bag: str = setting('', 'Folder or storage file of the recording')
+    rate: float = setting(1.0, 'Pace, in times of the recorded one', low=0.01, high=100.0)
+    loop: bool = setting(False, 'Play it again and again')
+    start_offset: float = setting(0.0, 'Where in the recording to begin', 's', low=0.0, high=1e6)
+    remap: tuple[str, ...] = setting(
+        (), 'Recorded topics taken for others, each as /recorded:=/other', none=''
+    )
+    wait_for_listeners: bool = setting(
+        False, 'Begin only when every topic that is played has a subscriber'
+    )
+    clock_hz: float = setting(
+        0.0,
+        'How often /clock has the time of the recording, which header stamps then keep; '
+        '0: never, stamps are moved to now',
+        'Hz',
+        low=0.0,
+        high=1000.0,
+    )
 
 
 class BagPlayer(Node):
@@ -73,13 +79,13 @@ class BagPlayer(Node):
 
     def __init__(self, node_name: str = 'bag_player', **kwargs: Any) -> None:
         super().__init__(node_name, **kwargs)
-        settings = declare(self, PARAMETERS)
-        path, offset_s = settings['bag'], settings['start_offset']
-        self._rate, self._loop = settings['rate'], settings['loop']
+        settings = declare_fixed(self, PlayerSettings)
+        path, offset_s = settings.bag, settings.start_offset
+        self._rate, self._loop = settings.rate, settings.loop
         if not path:
             raise OxygenError('bag: expected the path of a recording, got nothing')
         self.done: Future[None] = Future()
-        self._bag = open_bag(path, _remapping(settings['remap']))
+        self._bag = open_bag(path, _remapping(settings.remap))
         layout = discover(self._bag)
         if not layout.topics:
             raise BagError(path, 'cameras or joint states', f'only {set(layout.ignored.values())}')
@@ -90,7 +96,7 @@ class BagPlayer(Node):
             )
         self._start_ns = self._bag.start_ns + round(offset_s * 1e9)
         self._pause_ns = round(_pause_s(layout) * 1e9)
-        self._has_clock = settings['clock_hz'] > 0.0
+        self._has_clock = settings.clock_hz > 0.0
         self._shift = StampShift(self._start_ns, 1.0 if self._has_clock else self._rate)
         self._origin_ns = self._shift.begin_loop(self._start_ns)  # of the play clock, in ROS time
         self._newest_clock_ns = 0
@@ -101,7 +107,7 @@ class BagPlayer(Node):
         if layout.ignored:
             self.get_logger().info(f'not played: {", ".join(sorted(layout.ignored))}')
         self._pace = PlayClock(self._rate)
-        if settings['wait_for_listeners']:
+        if settings.wait_for_listeners:
             self._pace.pause(True)
             self._num_heard = 0
             self._start_timer = self.create_timer(
@@ -111,7 +117,7 @@ class BagPlayer(Node):
             )
         self.create_service(SetBool, '~/pause', self._on_pause)
         if self._has_clock:
-            self._publish_time_at(settings['clock_hz'])
+            self._publish_time_at(settings.clock_hz)
         self._thread = Thread(target=self._play, name='bag_player')
         self._thread.start()
 
@@ -232,10 +238,10 @@ class BagPlayer(Node):
             self._publish(earlier)
 
 
-def _remapping(texts: list[str]) -> dict[str, str]:
-    pairs = [text.split(':=') for text in texts if text]
+def _remapping(texts: Sequence[str]) -> dict[str, str]:
+    pairs = [text.split(':=') for text in texts]
     if any(len(pair) != 2 or not all(pair) for pair in pairs):
-        raise OxygenError(f'remap: expected items like /recorded:=/other, got {texts}')
+        raise OxygenError(f'remap: expected items like /recorded:=/other, got {list(texts)}')
     return {recorded: other for recorded, other in pairs}
 
 

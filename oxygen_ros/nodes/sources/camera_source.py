@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from array import array
+from dataclasses import dataclass
 import json
 import math
 from pathlib import Path
@@ -17,29 +18,33 @@ from sensor_msgs.msg import Image, JointState
 from std_msgs.msg import String
 
 from ...errors import OxygenError
-from ..parameters.source_parameters import declare
-from ..parameters.spec import ParameterSpec
+from ...setting import setting
+from ..parameters import declare_fixed
 from ..process import run_node
 from .generated_scene import render_scene
 
-PARAMETERS = (
-    ParameterSpec('cameras', ['front', 'left_wrist', 'right_wrist'], 'Names of the cameras'),
-    ParameterSpec('width', 320, 'Width of the images', 'px', 16, 4096),
-    ParameterSpec('height', 240, 'Height of the images', 'px', 16, 4096),
-    ParameterSpec('rate_hz', 30.0, 'Images a second of each camera', 'Hz', 0.1, 1000.0),
-    ParameterSpec('num_joints', 7, 'Joints, named joint_0, joint_1 and so on', '', 1, 256),
-    ParameterSpec('joints', [''], 'Names of the joints, in place of num_joints'),
-    ParameterSpec('joint_rate_hz', 100.0, 'Joint states a second', 'Hz', 1.0, 1000.0),
-    ParameterSpec(
-        'record_file',
-        '',
-        'At the end, write the stamps of the images of each camera there (JSON); empty: do not',
-    ),
-    ParameterSpec('instruction', 'put the cup on the plate', 'What the robot is told to do'),
-)
-
 _MOTION_PERIOD_S = 8.0
 _MOTION_RAD = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSettings:
+    """What the source is told."""
+
+    cameras: tuple[str, ...] = setting(
+        ('front', 'left_wrist', 'right_wrist'), 'Names of the cameras'
+    )
+    width: int = setting(320, 'Width of the images', 'px', low=16, high=4096)
+    height: int = setting(240, 'Height of the images', 'px', low=16, high=4096)
+    rate_hz: float = setting(30.0, 'Images a second of each camera', 'Hz', low=0.1, high=1000.0)
+    num_joints: int = setting(7, 'Joints, named joint_0, joint_1 and so on', low=1, high=256)
+    joints: tuple[str, ...] = setting((), 'Names of the joints, in place of num_joints', none='')
+    joint_rate_hz: float = setting(100.0, 'Joint states a second', 'Hz', low=1.0, high=1000.0)
+    record_file: str = setting(
+        '',
+        'At the end, write the stamps of the images of each camera there (JSON); empty: do not',
+    )
+    instruction: str = setting('put the cup on the plate', 'What the robot is told to do')
 
 
 class CameraSource(Node):
@@ -52,37 +57,36 @@ class CameraSource(Node):
 
     def __init__(self, node_name: str = 'camera_source', **kwargs: Any) -> None:
         super().__init__(node_name, **kwargs)
-        settings = declare(self, PARAMETERS)
-        cameras = settings['cameras']
+        settings = declare_fixed(self, SourceSettings)
+        cameras = settings.cameras
         if len(set(cameras)) != len(cameras) or not all(map(_is_topic_name, cameras)):
             raise OxygenError(
-                f'cameras: expected different names of letters, digits, _ and /, got {cameras}'
+                'cameras: expected different names of letters, digits, _ and /, '
+                f'got {list(cameras)}'
             )
         self._cameras = [
             (
                 self.create_publisher(Image, f'{camera}/image_raw', qos_profile_sensor_data),
                 [
                     _message(camera, frame)
-                    for frame in render_scene(
-                        index, len(cameras), settings['height'], settings['width']
-                    )
+                    for frame in render_scene(index, len(cameras), settings.height, settings.width)
                 ],
             )
             for index, camera in enumerate(cameras)
         ]
         self._num_published = 0
-        self._record_file = settings['record_file']
+        self._record_file = settings.record_file
         self._stamps_ns: dict[str, list[int]] = {camera: [] for camera in cameras}
-        joint_names = [name for name in settings['joints'] if name] or [
-            f'joint_{index}' for index in range(settings['num_joints'])
+        joint_names = list(settings.joints) or [
+            f'joint_{index}' for index in range(settings.num_joints)
         ]
         self._joints = JointState(name=joint_names)
         self._joint_publisher = self.create_publisher(JointState, 'joint_states', 10)
         latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         self._instruction_publisher = self.create_publisher(String, 'instruction', latched)
-        self._instruction_publisher.publish(String(data=settings['instruction']))
-        self.create_timer(1.0 / settings['rate_hz'], self._publish_images)
-        self.create_timer(1.0 / settings['joint_rate_hz'], self._publish_joints)
+        self._instruction_publisher.publish(String(data=settings.instruction))
+        self.create_timer(1.0 / settings.rate_hz, self._publish_images)
+        self.create_timer(1.0 / settings.joint_rate_hz, self._publish_joints)
 
     def _publish_images(self) -> None:
         for publisher, messages in self._cameras:

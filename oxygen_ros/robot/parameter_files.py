@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes config/oxygen.yaml and doc/parameters.md from the table of parameters.
+"""Writes config/oxygen.yaml and doc/parameters.md from the settings.
 
-python -m oxygen_ros.nodes.parameters.files
+python -m oxygen_ros.robot.parameter_files
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 import sys
 
 import yaml
 
-from .spec import ParameterSpec
-from .table import PARAMETERS
+from ..setting import Setting
+from .settings import SETTINGS
 
-ROOT = Path(__file__).resolve().parents[3]
-COMMAND = 'python -m oxygen_ros.nodes.parameters.files'
+ROOT = Path(__file__).resolve().parents[2]
+COMMAND = 'python -m oxygen_ros.robot.parameter_files'
 _INDENT = '  '
 
 
@@ -26,11 +26,11 @@ def _yaml(value: object) -> str:
     return text.removesuffix('\n').removesuffix('\n...')
 
 
-def _notes(spec: ParameterSpec) -> str:
-    return '; '.join(note for note in (spec.unit, spec.range_text) if note)
+def _notes(entry: Setting) -> str:
+    return '; '.join(note for note in (entry.unit, entry.range_text) if note)
 
 
-def params_file(specs: Sequence[ParameterSpec] = PARAMETERS) -> str:
+def params_file(settings: Iterable[Setting] = tuple(SETTINGS.values())) -> str:
     """Return a parameter file with every parameter at its default."""
     lines = [
         '# Every parameter of oxygen_node at its default, for any node name and namespace.',
@@ -39,25 +39,26 @@ def params_file(specs: Sequence[ParameterSpec] = PARAMETERS) -> str:
         f'{_INDENT}ros__parameters:',
     ]
     group = ''
-    for spec in specs:
-        *path, name = spec.name.split('.')
+    for entry in settings:
+        *path, name = entry.name.split('.')
         depth = 2 + len(path)
         if path and path[0] != group:
             group = path[0]
             lines.append(f'{_INDENT * 2}{group}:')
-        notes = _notes(spec)
-        comment = f'{spec.description}{f" ({notes})" if notes else ""}'
+        notes = _notes(entry)
+        comment = f'{entry.text}{f" ({notes})" if notes else ""}'
         indent = _INDENT * depth
-        lines += [f'{indent}# {comment}', f'{indent}{name}: {_yaml(spec.default)}']
+        lines += [f'{indent}# {comment}', f'{indent}{name}: {_yaml(entry.default)}']
     return '\n'.join(lines) + '\n'
 
 
-def document(specs: Sequence[ParameterSpec] = PARAMETERS) -> str:
+def document(settings: Iterable[Setting] = tuple(SETTINGS.values())) -> str:
     """Return the table for people."""
     lines = [
         '# Parameters of oxygen_node',
         '',
-        f'Written by `{COMMAND}` from `oxygen_ros/nodes/parameters/`.',
+        f'Written by `{COMMAND}` from the fields that declare them ([architecture.md]'
+        '(architecture.md#settings)).',
         '',
         'Those marked live may be changed at any time (`ros2 param set`); a change is '
         'checked together with all other values and applied as a whole, or refused with the '
@@ -65,16 +66,16 @@ def document(specs: Sequence[ParameterSpec] = PARAMETERS) -> str:
         'changed while the node is unconfigured.',
         '',
         'In a list of names, an empty name stands for none, since ROS has no empty lists of '
-        'a known type.',
+        'a known type. At the start a whole number may stand for a real one.',
         '',
         '| name | type | default | unit | range | live | meaning |',
         '| --- | --- | --- | --- | --- | --- | --- |',
     ]
-    for spec in specs:
-        live = 'start' if spec.fixed else 'yes' if spec.live else ''
+    for entry in settings:
+        live = 'start' if entry.fixed else 'yes' if entry.live else ''
         lines.append(
-            f'| `{spec.name}` | {spec.type_name} | `{_yaml(spec.default)}` | {spec.unit} '
-            f'| {spec.range_text} | {live} | {spec.description} |'
+            f'| `{entry.name}` | {entry.type_name} | `{_yaml(entry.default)}` | {entry.unit} '
+            f'| {entry.range_text} | {live} | {entry.text} |'
         )
     return '\n'.join(lines) + '\n'
 
