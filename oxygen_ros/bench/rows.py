@@ -44,10 +44,10 @@ class Row:
     def parameters(self) -> dict[str, object]:
         """Return the same as parameters of the node."""
         return {
-            'kv.sharing': self.sharing.value,
-            'scheduler.policy': self.policy.value,
-            'batching': self.batching.value,
-            'actuation.publish': self.publish,
+            'baseline.kv_sharing': self.sharing.value,
+            'baseline.scheduler_policy': self.policy.value,
+            'baseline.batching': self.batching.value,
+            'baseline.publish': self.publish,
         }
 
 

@@ -33,6 +33,7 @@ class KVConfig:
     sharing: Sharing | str = setting(
         Sharing.SHARED,
         'Who reads a prefix: every task, or its own task alone',
+        name='baseline.kv_sharing',
     )
     # Small, so that little of a last block stays unused.
     block_size: int = setting(8, 'Size of a KV block', 'tokens', low=1, high=1024)
@@ -151,10 +152,10 @@ class EngineConfig:
     scheduler: SchedulerConfig = part(SchedulerConfig)
     action: ActionConfig = part(ActionConfig)
     policy: Policy = setting(
-        Policy.PRIORITY_SLICING, 'How work is ordered', name='scheduler.policy'
+        Policy.PRIORITY_SLICING, 'How work is ordered', name='baseline.scheduler_policy'
     )
     batching: Batching = setting(
-        Batching.CROSS_FRAME, 'Which text requests share a decode step', name='batching'
+        Batching.CROSS_FRAME, 'Which text requests share a decode step', name='baseline.batching'
     )
     # One row at a time.
     deterministic: bool = setting(False, 'Bit-identical results whatever else is live')

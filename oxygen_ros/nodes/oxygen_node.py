@@ -58,6 +58,10 @@ class OxygenNode(ManagedNode[RobotSettings, DataPlane]):
     def _make_plane(self) -> DataPlane:
         """Load the model, allocate, warm up, create topics and timers."""
         start_s = time.monotonic()
+        for name, value in self._settings.baselines().items():
+            self.get_logger().warning(
+                f'{name}: {value}: a baseline of the benchmark, not for a robot'
+            )
         plane = DataPlane(
             self,
             self._settings,

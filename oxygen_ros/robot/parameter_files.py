@@ -68,6 +68,9 @@ def document(settings: Iterable[Setting] = tuple(SETTINGS.values())) -> str:
         'In a list of names, an empty name stands for none, since ROS has no empty lists of '
         'a known type. At the start a whole number may stand for a real one.',
         '',
+        'Those under `baseline` turn the node into what the benchmark compares it with; a robot '
+        'leaves them alone, and the node warns of each that is not at its default.',
+        '',
         '| name | type | default | unit | range | live | meaning |',
         '| --- | --- | --- | --- | --- | --- | --- |',
     ]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ..control import TickConfig
 from ..engine.config import ActionConfig, ActionMode, EngineConfig
@@ -24,12 +24,22 @@ from ..setting import (
     Setting,
     setting,
     SettingError,
+    values_of,
 )
 from .actuator_groups import is_topic
 from .memory_settings import make_memory_settings, MemorySettings, RecordSettings
 from .model_settings import ModelSettings
 from .sensor_config import SensorConfig
 from .tick_settings import ActuationLimits, tick_parts, TickSettings
+
+BASELINE = 'baseline.'
+# Names of before, which a file may still have.
+_RENAMED = {
+    'kv.sharing': 'baseline.kv_sharing',
+    'scheduler.policy': 'baseline.scheduler_policy',
+    'batching': 'baseline.batching',
+    'actuation.publish': 'baseline.publish',
+}
 
 
 class Publish(str, Enum):
@@ -136,10 +146,9 @@ class RobotSettings(TickSettings):
     )
     targets_by: Publish = setting(
         Publish.TICK,
-        "Who publishes targets: the tick's own thread, or, as an unmanaged baseline, "
-        'the engine as it finishes',
+        "Who publishes targets: the tick's own thread, or, unmanaged, the engine as it finishes",
         choices=('tick', 'engine'),
-        name='actuation.publish',
+        name='baseline.publish',
     )
     engine: EngineConfig = part(EngineConfig)
     num_threads: int = setting(
@@ -199,6 +208,14 @@ class RobotSettings(TickSettings):
     def _is_separate(self) -> bool:
         return self.tick_process == 'separate'
 
+    def baselines(self) -> dict[str, Any]:
+        """Return what is set as the benchmark's baselines have it, by name."""
+        return {
+            name: value
+            for name, value in values_of(self).items()
+            if name.startswith(BASELINE) and value != SETTINGS[name].default
+        }
+
 
 SETTINGS: Mapping[str, Setting] = all_settings(RobotSettings)
 """Every parameter, in the order of config/oxygen.yaml."""
@@ -207,9 +224,11 @@ SETTINGS: Mapping[str, Setting] = all_settings(RobotSettings)
 def check_names(names: Iterable[str]) -> None:
     """Refuse what is no parameter's name.
 
-    :raises SettingError: names it.
+    :raises SettingError: says the new name where there is one.
     """
     for name in names:
+        if name in _RENAMED:
+            raise SettingError(f'{name}: expected its new name {_RENAMED[name]}, got the old one')
         if name not in SETTINGS:
             raise SettingError(
                 f'{name}: expected the name of a parameter, got an unknown one '

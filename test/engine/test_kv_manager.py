@@ -253,7 +253,7 @@ def test_the_limit_is_two_thirds_for_a_long_prefix():
 @pytest.mark.parametrize(
     ('field', 'value', 'message'),
     [
-        ('sharing', 'both', "kv.sharing: expected one of shared, isolated, got 'both'"),
+        ('sharing', 'both', "baseline.kv_sharing: expected one of shared, isolated, got 'both'"),
         ('block_size', 0, 'kv.block_size: expected 1 to 1024, got 0'),
         ('max_live_prefixes', 1, 'kv.max_live_prefixes: expected 2 to 64, got 1'),
         ('num_text_blocks', 0, 'kv.num_text_blocks: expected 1 to 1e'),

@@ -10,8 +10,11 @@ import pytest
 pytest.importorskip('rclpy', reason='the parameters are those of a ROS node')
 import rclpy
 from rclpy.context import Context
+from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.node import Node
+from rclpy.parameter import Parameter
 
+from oxygen_ros.nodes.oxygen_node import OxygenNode
 from oxygen_ros.nodes.parameters import declare_all, read_all
 from oxygen_ros.robot.settings import make_settings, SETTINGS
 from oxygen_ros.setting import SettingError
@@ -96,6 +99,7 @@ def test_what_the_tools_show_is_what_is_declared(declare, nodes):
         ('joints:=[a, a]', "joints: expected different names, got ['a', 'a']"),
         ('image_transport:=theora', 'image_transport: expected one of auto, raw, compressed'),
         ('max_observation_age_ms:=fast', "max_observation_age_ms: expected a double, got 'fast'"),
+        ('kv.sharing:=isolated', 'kv.sharing: expected its new name baseline.kv_sharing'),
         ('max_observation_age_ms:=-1.0', 'max_observation_age_ms: expected 1 to 60000, got -1'),
         ('kv.block_size:=0', 'kv.block_size: expected 1 to 1024, got 0'),
         ('kv.block_size:=1.5', 'kv.block_size: expected a integer, got 1.5'),
@@ -135,3 +139,30 @@ def test_a_wrong_value_is_refused_with_one_line(declare, argument, message):
         make_settings(declare('-p', argument))
     assert message in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
+
+
+def test_a_baseline_of_the_benchmark_is_warned_of_by_name(nodes, monkeypatch):
+    context = Context()
+    rclpy.init(context=context, domain_id=101)
+    lines = []
+    try:
+        node = OxygenNode(
+            context=context,
+            parameter_overrides=[
+                Parameter('baseline.kv_sharing', value='isolated'),
+                Parameter('baseline.batching', value='cross_frame'),  # its default
+            ],
+        )
+        nodes.append(node)
+        logger = node.get_logger()
+        monkeypatch.setattr(node, 'get_logger', lambda: logger)
+        monkeypatch.setattr(logger, 'warning', lines.append)
+        assert node.trigger_configure() is TransitionCallbackReturn.SUCCESS
+        assert lines == [
+            'baseline.kv_sharing: isolated: a baseline of the benchmark, not for a robot'
+        ]
+        node.trigger_cleanup()
+        node.destroy_node()
+        nodes.clear()
+    finally:
+        context.try_shutdown()

@@ -136,7 +136,7 @@ def test_what_follows_from_a_value_follows_it():
     assert [group.joints for group in settings.groups] == [('a', 'b')]
     assert settings.publish is Publish.TICK and settings.model.source == 'tiny'
     assert make_settings({'tick.process': 'separate'}).publish is Publish.ELSEWHERE
-    assert make_settings({'actuation.publish': 'engine'}).publish is Publish.ENGINE
+    assert make_settings({'baseline.publish': 'engine'}).publish is Publish.ENGINE
     own = make_tick_settings({'realtime.switch_interval_s': 0.00005})
     assert own.realtime.switch_interval_s == 0.00005
     assert make_tick_settings({}).realtime.switch_interval_s == 0.0001  # shorter than the robot's
@@ -241,6 +241,27 @@ def test_a_name_that_no_field_declares_is_refused():
         make_settings({'modle.name': 'tiny'})
 
 
+@pytest.mark.parametrize(
+    ('old', 'new'),
+    [
+        ('kv.sharing', 'baseline.kv_sharing'),
+        ('scheduler.policy', 'baseline.scheduler_policy'),
+        ('batching', 'baseline.batching'),
+        ('actuation.publish', 'baseline.publish'),
+    ],
+)
+def test_an_old_name_is_refused_with_the_new_one(old, new):
+    assert new in SETTINGS
+    with pytest.raises(SettingError, match=f'{old}: expected its new name {new}, got the old'):
+        make_settings({old: 'x'})
+
+
+def test_baselines_that_are_off_their_default_are_named():
+    assert make_settings({}).baselines() == {}
+    given = {'baseline.kv_sharing': 'isolated', 'baseline.batching': 'none'}
+    assert make_settings({**given, 'baseline.publish': 'tick'}).baselines() == given
+
+
 # Wrong values.
 
 BAD = [
@@ -262,8 +283,8 @@ BAD = [
     {'actuation.space': ['joint_delta'] * 2},
     {'actuation.space': ['joint_delta'] * 6 + ['joint_velocity']},
     {'actuation.space': ['joint_delta'], 'actuation.require_state': False},
-    {'actuation.space': ['joint_delta'], 'actuation.publish': 'engine'},
-    {'tick.process': 'separate', 'actuation.publish': 'engine'},
+    {'actuation.space': ['joint_delta'], 'baseline.publish': 'engine'},
+    {'tick.process': 'separate', 'baseline.publish': 'engine'},
     {'actuation.decide_ahead_ms': 11.0},
     {'actuation.rate_hz': 1000.0, 'actuation.decide_ahead_ms': 0.6},
     {'actuation.groups': ['arm', 'arm']},
