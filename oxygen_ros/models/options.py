@@ -14,6 +14,13 @@ if TYPE_CHECKING:
 
 MODEL_NAMES = ('tiny',)
 DTYPE_NAMES = ('float32', 'bfloat16')
+_SAID_BY_A_CHECKPOINT = (
+    'seed',
+    'image_px',
+    'prefix_scope',
+    'num_kv_heads',
+    'num_denoising_steps',
+)
 _OF_A_CHECKPOINT = ('adapter', 'camera_map')
 
 
@@ -77,12 +84,19 @@ class ModelOptions:
 
         :raises SettingError: an option that only the other kind has.
         """
-        for name in () if is_checkpoint else _OF_A_CHECKPOINT:
+        for name in _SAID_BY_A_CHECKPOINT if is_checkpoint else _OF_A_CHECKPOINT:
             entry = settings_of(ModelOptions)[name]
             value = entry.of_field(getattr(self, name))
-            if value != entry.default:
-                text = ', '.join(map(str, value)) if isinstance(value, list) else value
-                raise refusal(self, name, 'together with model.checkpoint', f'{text} alone')
+            if value == entry.default:
+                continue
+            if is_checkpoint:
+                raise refusal(
+                    self,
+                    name,
+                    f'{entry.default} together with model.checkpoint, which says it itself',
+                )
+            text = ', '.join(map(str, value)) if isinstance(value, list) else value
+            raise refusal(self, name, 'together with model.checkpoint', f'{text} alone')
 
     def torch_device(self) -> torch.device:
         """Resolve `device`."""

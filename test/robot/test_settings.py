@@ -350,6 +350,24 @@ def test_numbers_are_checked_by_one_rule():
         KVConfig(block_size=0)  # whoever makes it
 
 
+@pytest.mark.parametrize(
+    ('name', 'value'),
+    [
+        ('model.seed', 3),
+        ('model.image_px', 126),
+        ('model.prefix_scope', 'observation+prompt'),
+        ('model.num_kv_heads', 2),
+        ('model.num_denoising_steps', 10),
+    ],
+)
+def test_what_a_checkpoint_says_itself_is_refused_beside_it(name, value, tmp_path):
+    given = {'model.checkpoint': str(tmp_path), name: value}
+    message = f'{name}: expected {DEFAULTS[name]} together with model.checkpoint, which says it'
+    with pytest.raises(SettingError, match=re.escape(message)):
+        make_settings(given)
+    assert make_settings({name: value}) and make_settings({**given, name: DEFAULTS[name]})
+
+
 def test_a_declaration_is_checked_itself():
     with pytest.raises(ValueError, match='declared wrongly: x: expected 1 to 2, got 3'):
         Setting('x', 3, 'A number', low=1, high=2)
