@@ -14,7 +14,7 @@ from ..engine.config import EngineConfig
 from ..engine.engine import Engine, EngineEvent
 from ..engine.model import VLAModel
 from ..engine.scheduling.cost_model import CostModel, TableCostModel
-from ..replay.cost_table import COST_NS
+from ..runtime.cost_table import COST_NS
 from ..types import (
     ActionChunk,
     CameraFrame,

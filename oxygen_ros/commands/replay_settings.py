@@ -10,14 +10,14 @@ import yaml
 
 from ..engine.config import EngineConfig
 from ..models.options import ModelOptions
-from ..models.registry import create_model
 from ..replay.bag import Bag
 from ..replay.deterministic import Replay
 from ..replay.layout import BagLayout
-from ..replay.settings import Question, ReplaySettings
+from ..replay.settings import ReplaySettings, TimedQuestion
 from ..robot.memory_settings import MemorySettings
-from ..robot.settings import fit_to_model, make_settings, RobotSettings
-from ..setting import parameter, SettingError
+from ..robot.robot import load_model
+from ..robot.settings import make_settings, RobotSettings
+from ..setting import parameter, SettingError, values_of
 
 
 def parse_setting(text: str) -> tuple[str, object]:
@@ -62,9 +62,11 @@ def replay_settings(
     if scene_period is not None:
         values[parameter(MemorySettings, 'period_s')] = scene_period
     try:
+        robot = make_settings({**values, **(parameters or {})})
         return ReplaySettings(
-            robot=make_settings({**values, **(parameters or {})}),
-            questions=tuple(Question(time_s, text) for time_s, text in questions),
+            robot=robot,
+            parameters=values_of(robot),
+            questions=tuple(TimedQuestion(time_s, text) for time_s, text in questions),
             start_s=start,
             duration_s=duration,
         )
@@ -79,9 +81,8 @@ def make_replay(bag: Bag, layout: BagLayout, settings: ReplaySettings) -> Replay
     :raises SettingError: the settings cannot be met by this model or recording.
     """
     try:
-        model = create_model(settings.robot.model.source, settings.robot.model.options)
         # As the node does: a checkpoint says itself when its passes are worth making.
-        robot, _ = fit_to_model(settings.robot, model.spec)
+        robot, model, _ = load_model(settings.robot)
         return Replay(bag, layout, replace(settings, robot=robot), model)
     except ValueError as error:
         raise SettingError(str(error)) from error

@@ -3,22 +3,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 import time
+from typing import Any
 
-from builtin_interfaces.msg import Time
-from rclpy.clock import Clock
-
-NS_PER_S = 1_000_000_000
+from rclpy.clock import Clock, ClockChange, JumpThreshold, TimeJump
+from rclpy.duration import Duration
+from rclpy.node import Node
 
 # Readings of the two clocks are taken one after the other and may be interrupted in between; a
 # smaller change of their offset is noise, and stamps that follow noise would not be evenly spaced.
 _NOISE_NS = 500_000
 
+# Forward only far, for paused or slow simulated time catches up in steps.
+_FAR = Duration(seconds=5)
+_ANY = Duration(nanoseconds=1)
+
+
+def _threshold(min_forward: Duration) -> JumpThreshold:
+    backward = Duration(nanoseconds=-1)
+    return JumpThreshold(min_forward=min_forward, min_backward=backward, on_clock_change=True)
+
 
 class ClockBridge:
-    """The offset of ROS time from the steady clock. Any thread may use it.
+    """A robot's clock. Any thread may use it.
 
-    It is read anew at each use, so that it follows steps of the system's clock and simulated time.
+    The offset is read again at each use, so that it follows steps of the system's clock and
+    simulated time.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -28,6 +39,14 @@ class ClockBridge:
     def _read_ns(self) -> int:
         return int(self._clock.now().nanoseconds) - time.monotonic_ns()
 
+    def now_ns(self) -> int:
+        """Return the time on the steady clock."""
+        return time.monotonic_ns()
+
+    def ros_now_ns(self) -> int:
+        """Return ROS time."""
+        return int(self._clock.now().nanoseconds)
+
     def offset_ns(self) -> int:
         """Return ROS time minus steady time."""
         offset_ns = self._read_ns()
@@ -36,12 +55,28 @@ class ClockBridge:
         return self._offset_ns
 
 
-def stamp_of(time_ns: int) -> Time:
-    """Return nanoseconds as a message; a time before 1970 is 0."""
-    seconds, nanoseconds = divmod(max(time_ns, 0), NS_PER_S)
-    return Time(sec=seconds, nanosec=nanoseconds)
+def watch_time(node: Node, on_jump: Callable[[TimeJump], None]) -> Any:
+    """Have each jump of ROS time reported, after it; return what to `unregister` in the end.
+
+    It does not go on from where it was: a simulation or a recording began anew.
+    """
+    # The clock forgets a callback whose handle is dropped.
+    return node.get_clock().create_jump_callback(_threshold(_FAR), post_callback=on_jump)
 
 
-def ns_of(stamp: Time) -> int:
-    """Return a message's time in nanoseconds."""
-    return int(stamp.sec) * NS_PER_S + int(stamp.nanosec)
+def watch_each_time(node: Node, on_time: Callable[[TimeJump], None]) -> Any:
+    """Have each step of simulated time reported too; see `watch_time`."""
+    return node.get_clock().create_jump_callback(_threshold(_ANY), post_callback=on_time)
+
+
+def is_small(jump: TimeJump) -> bool:
+    """Return whether a step of simulated time is no jump: it goes on from where it was."""
+    forward_ns = int(jump.delta.nanoseconds)
+    return jump.clock_change == ClockChange.ROS_TIME_NO_CHANGE and (
+        0 <= forward_ns < int(_FAR.nanoseconds)
+    )
+
+
+def describe_jump(jump: TimeJump) -> str:
+    """Return which way ROS time jumped and how far."""
+    return f'ROS time jumped ({jump.clock_change.name}, {jump.delta.nanoseconds * 1e-9:.3f} s)'

@@ -12,12 +12,12 @@ from rcl_interfaces.msg import SetParametersResult
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from rclpy.parameter import Parameter
 
-from ..control import hold_reasons
+from ..control import hold_reasons, RealtimeReport
 from ..errors import OxygenError
-from ..runtime.tick_loop import TickLoop
+from ..robot.actuation import Actuation
+from ..robot.faults import FaultLog
 from ..setting import Setting, Value
 from .actuation.arming_services import ArmingServices
-from .faults import FaultLog
 from .middleware.destroyable_node import DestroyableNode
 from .parameters import declare_all, merged, read_all, refusal
 
@@ -30,6 +30,16 @@ NewSettings = TypeVar('NewSettings', contravariant=True)
 
 class Plane(Protocol[NewSettings]):
     """All that exists while a node is configured; belongs to the executor's thread."""
+
+    @property
+    def actuation(self) -> Actuation:
+        """The tick."""
+        ...
+
+    @property
+    def realtime_report(self) -> RealtimeReport:
+        """What came of the real-time settings."""
+        ...
 
     def start(self) -> None:
         """Start, when the node is activated."""
@@ -80,17 +90,13 @@ class ManagedNode(DestroyableNode, ABC, Generic[Settings, AnyPlane]):
     def _make_plane(self) -> AnyPlane:
         """Return what exists while the node is configured."""
 
-    @abstractmethod
-    def _loop_of(self, plane: AnyPlane) -> TickLoop:
-        """Return the tick."""
-
     def _serve_arming(self, prefix: str) -> None:
         """Create the services that arm and hold; they answer in every state."""
         self._arming_prefix = prefix
         self._arming_services = ArmingServices(
             self,
             prefix,
-            lambda: None if self._plane is None else self._loop_of(self._plane).arming,
+            lambda: None if self._plane is None else self._plane.actuation.arming,
             self._faults,
         )
 
@@ -122,12 +128,11 @@ class ManagedNode(DestroyableNode, ABC, Generic[Settings, AnyPlane]):
         except Exception as error:  # noqa: B902, BLE001 an error is answered with a hold
             self._faults.note('activate', error)
             return TransitionCallbackReturn.ERROR
-        loop = self._loop_of(self._plane)
-        for item in loop.realtime_report.items:
+        for item in self._plane.realtime_report.items:
             self.get_logger().info(str(item))
         if not self._arming_prefix:
             how = 'targets are published by the separate tick'
-        elif loop.arming.view().sending:
+        elif self._plane.actuation.arming.view().sending:
             how = 'armed'
         else:
             how = f'disarmed: call {self._arming_prefix}/enable to move'

@@ -8,16 +8,13 @@ import sys
 import time
 from typing import Any
 
+from ..robot.robot import Robot
 from ..robot.settings import make_settings, Publish, RobotSettings, SETTINGS
-from ..runtime.runtime import Runtime
-from ..runtime.tick_loop import TickLoop
 from .data_plane import DataPlane
 from .managed_node import ManagedNode
 from .middleware.wake_up import WakeUp
 from .process import run_node
-from .records.memory_queries import MemoryQueries
 from .requests.dialogue_server import DialogueServer
-from .requests.scene_graph_server import SceneGraphServer
 from .requests.services import Services
 
 
@@ -33,27 +30,24 @@ class OxygenNode(ManagedNode[RobotSettings, DataPlane]):
 
     def __init__(self, node_name: str = 'oxygen', **kwargs: Any) -> None:
         super().__init__(node_name, SETTINGS, make_settings, **kwargs)
-        self._queries = MemoryQueries(self, self._faults)
         self._dialogue = DialogueServer(
-            self,
-            self._settings.dialogue.result_timeout_s,
-            self._faults,
-            self._queries,
+            self, self._access, self._settings.dialogue.result_timeout_s, self._faults
         )
         self.end_with_node(self._dialogue.destroy)
-        self._scene = SceneGraphServer(self, self._faults)
-        self._quick_services = Services(  # not `_services`: rclpy keeps its own under that name
-            self, lambda: self.runtime, self._set_instruction, self._faults
-        )
+        # Not `_services`: rclpy keeps its own under that name.
+        self._answers = Services(self, self._access, self._faults)
         if self._settings.publish is not Publish.ELSEWHERE:
             self._serve_arming('~')
         # Lives as long as the node: the engine's thread may trigger it until its very end.
         self._wake = WakeUp(self, self._faults.guard('outbox', self._drain))
 
     @property
-    def runtime(self) -> Runtime | None:
-        """The runtime while configured."""
-        return None if self._plane is None else self._plane.runtime
+    def robot(self) -> Robot | None:
+        """The robot while configured."""
+        return None if self._plane is None else self._plane.robot
+
+    def _access(self) -> DataPlane | None:
+        return self._plane
 
     def _make_plane(self) -> DataPlane:
         """Load the model, allocate, warm up, create topics and timers."""
@@ -62,34 +56,18 @@ class OxygenNode(ManagedNode[RobotSettings, DataPlane]):
             self.get_logger().warning(
                 f'{name}: {value}: a baseline of the benchmark, not for a robot'
             )
-        plane = DataPlane(
-            self,
-            self._settings,
-            self._dialogue,
-            self._scene,
-            self._queries,
-            self._faults,
-            self._wake,
-        )
-        runtime = plane.runtime
+        plane = DataPlane(self, self._settings, self._faults, self._wake)
+        model = plane.robot.model
         self.get_logger().info(
             f'configured in {time.monotonic() - start_s:.1f} s (warm-up '
-            f'{runtime.warm_up_s:.1f} s): model {runtime.model.spec.name} on '
-            f'{runtime.model.device}, cameras {", ".join(runtime.config.sensors.cameras)}'
+            f'{plane.live.warm_up_s:.1f} s): model {model.spec.name} on {model.device}, '
+            f'cameras {", ".join(plane.robot.sensors.config.cameras)}'
         )
         return plane
-
-    def _loop_of(self, plane: DataPlane) -> TickLoop:
-        return plane.runtime.loop
 
     def _drain(self) -> None:
         if self._plane is not None:
             self._plane.drain()
-
-    def _set_instruction(self, instruction: str) -> str:
-        if self._plane is None:
-            return 'expected a configured node, got an unconfigured one'
-        return self._plane.set_instruction(instruction, 'service set_instruction')
 
 
 def main(args: Sequence[str] | None = None) -> int:

@@ -12,7 +12,6 @@ import sys
 from typing import Any
 
 from ..robot.tick_settings import make_tick_settings, TICK_SETTINGS, TickSettings
-from ..runtime.tick_loop import TickLoop
 from .managed_node import ManagedNode
 from .process import run_node
 from .tick_plane import TickPlane
@@ -39,9 +38,6 @@ class TickNode(ManagedNode[TickSettings, TickPlane]):
 
     def _make_plane(self) -> TickPlane:
         return TickPlane(self, self._engine, self._settings, self._faults)
-
-    def _loop_of(self, plane: TickPlane) -> TickLoop:
-        return plane.loop
 
 
 def main(args: Sequence[str] | None = None) -> int:

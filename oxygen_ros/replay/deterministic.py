@@ -3,43 +3,38 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import torch
-
-from ..control import Arming, ChunkBuffer, ControlTick
-from ..engine.engine import Engine, EngineEvent
+from ..control import Decision, hold_reasons
 from ..engine.model import VLAModel
-from ..engine.scheduling.cost_model import TableCostModel
-from ..runtime.runtime import TICK_LEAD_NS
-from ..types import ActionChunk, SamplingParams, TaskType, TextDelta, TextResult
-from .bag import Bag, BagError
-from .bag_inputs import BagInputs, BagSensors
-from .cost_table import COST_NS
-from .layout import BagLayout
-from .output_messages import (
+from ..robot.dialogue import Listener, Question
+from ..robot.faults import FaultLog, ListLogger
+from ..robot.messages import (
     chunk_message,
+    doubles,
+    header_message,
     scene_message,
-    schedule_message,
-    target_message,
+    target_fields,
     text_message,
-    utterance_message,
+    timeline_message,
 )
+from ..robot.shell import Outlets
+from ..runtime.virtual_robot import VirtualRobot
+from ..runtime.virtual_world import Event
+from ..types import ActionChunk, SceneUpdate, TextResult
+from .bag import Bag, BagError
+from .bag_inputs import BagInputs
+from .layout import BagLayout
+from .output_types import make_message, STRING
 from .outputs import CHUNK, Output, ReplayResult, SCENE, SCHEDULE, TARGET, TEXT, UTTERANCE
-from .scene_requests import SceneRequests
 from .settings import ReplaySettings
-from .world import Periodic, ReplayClock, World
-
-TAIL_NS = 5_000_000_000  # after the end, for answers that are under way
 
 
-class Replay:
+class Replay(Outlets):
     """One replay of a recording that has images; make it, `run` it once.
 
-    Decoding of images and the tick take no time; units of work take what `COST_NS` says.
-
+    :param settings: that fit the model, as `load_model` returns them.
     :param model: the one that the settings name.
     :raises BagError: the recording is shorter than the start.
     :raises ValueError: the settings cannot be met by this model or recording.
@@ -54,55 +49,33 @@ class Replay:
                 f'more than {settings.start_s:g} s, where to start',
                 f'{bag.duration_s:.1f} s',
             )
-        robot = settings.robot
-        if robot.num_threads:
-            torch.set_num_threads(robot.num_threads)
         self.start_ns = bag.start_ns + round(settings.start_s * 1e9)
         self.settings = settings
         self._bag = bag
-        self._layout = layout
         self._sinks: Sequence[Callable[[Output], None]] = ()
         self._result = ReplayResult(str(bag.path), self.start_ns)
-        self._commands: deque[Callable[[], None]] = deque()
-        self._num_requests = 0
-        self.sensors = BagSensors(robot.sensors)
-        tick = robot.tick
-        self._buffer = ChunkBuffer(
-            tick.num_joints, tick.period_ns, round(robot.blend_s * 1e9), deltas=tick.deltas
+        self._joints = settings.robot.joints
+        self._end_ns = bag.end_ns - self.start_ns
+        if settings.duration_s is not None:
+            self._end_ns = min(self._end_ns, round(settings.duration_s * 1e9))
+        for question in settings.questions:
+            if question.time_s * 1e9 > self._end_ns:
+                raise ValueError(
+                    f'question: expected a time up to {self.duration_s:g} s, which is '
+                    f'all that is played, got {question.time_s:g}'
+                )
+        self._log = ListLogger()
+        self._virtual = VirtualRobot(
+            settings.robot, model, self, self.start_ns, self._log, FaultLog(self._log)
         )
-        self._tick = ControlTick(tick, robot.limits, self._buffer, Arming())
-        self._clock = ReplayClock(lambda now_ns: self._world.pass_to(now_ns))
-        self.engine = Engine(
-            model,
-            robot.engine,
-            self._clock,
-            TableCostModel(COST_NS),
-            self.sensors,
-            self._emit,
-            self._poll,
-        )
-        self.engine.action.epoch = self._buffer.reset()
-        self.engine.action.align(tick.period_ns + TICK_LEAD_NS)
-        self._scenes = SceneRequests(
-            robot.memory, model, robot.engine.max_text_tokens, self._image_sizes
-        )
-        self.inputs = BagInputs(
-            bag,
-            layout,
-            robot.joints,
-            self.sensors,
-            self.start_ns,
-            robot.ingest,
-            self._on_instruction,
-            self._on_time_jump,
-            self._on_resize,
-        )
-        self._world = self._make_world()
+        self.robot = self._virtual.robot
+        self.inputs = BagInputs(bag, layout, self.robot, self.start_ns)
+        self._scheduled_id = 0  # observation up to which the schedule was given
 
     @property
     def duration_s(self) -> float:
         """How much of the recording is played."""
-        return self._world.end_ns * 1e-9
+        return self._end_ns * 1e-9
 
     def run(
         self,
@@ -115,157 +88,76 @@ class Replay:
         :param progress: told now and then how much of the recording has been played (s).
         """
         self._sinks = sinks
-        world, clock, result = self._world, self._clock, self._result
-        self.inputs.put_earlier_instruction()
-        world.pass_to(0)
-        while clock.now_ns() <= world.end_ns:
-            self._cycle()
-            progress(min(clock.now_ns(), world.end_ns) * 1e-9)
-        while self.engine.text.num_live and clock.now_ns() <= world.end_ns + TAIL_NS:
-            self._cycle()
-        self.engine.stop()
-        self._emit_schedule()
-        self.engine.check_integrity()
-        result.summary, result.problems = self._bag.summary(), self.inputs.problems()
+        result = self._result
+
+        def on_cycle(now_ns: int) -> None:
+            if self.robot.sensors.num_observations != self._scheduled_id:
+                self._give_schedule()
+            progress(now_ns * 1e-9)
+
+        self._virtual.run(
+            self.inputs.events(),
+            self.settings.parameters,
+            end_ns=self._end_ns,
+            at=[
+                Event(round(question.time_s * 1e9), self._asker(question.text))
+                for question in self.settings.questions
+            ],
+            on_cycle=on_cycle,
+        )
+        self._give_schedule()
+        self._virtual.end(hold_reasons.DEACTIVATED)
+        self.robot.close()
+        result.summary = self._bag.summary()
+        result.problems = [*self.inputs.problems(), *self._log.lines]
         result.num_read, result.num_lost = self._bag.num_messages, self._bag.num_lost
         result.damage = self._bag.damage
         return result
 
-    def _cycle(self) -> None:
-        """Run the engine once, or let time pass to whatever comes next."""
-        clock, engine = self._clock, self.engine
-        now_ns = clock.now_ns()
-        num_before = self.sensors.newest_id
-        if not engine.run_cycle(now_ns, engine.action.deadline_ns(now_ns)):
-            now_ns = clock.now_ns()
-            clock.advance_to(min(engine.action.deadline_ns(now_ns), self._world.next_ns))
-        if self.sensors.newest_id != num_before:
-            self._emit_schedule()
+    def _asker(self, text: str) -> Callable[[], object]:
+        listener = Listener(lambda answer: None)
+        return lambda: self.robot.dialogue.ask(Question(text), listener)
 
-    # What happens beside the engine.
-
-    def _make_world(self) -> World:
-        settings, period_ns = self.settings, self.settings.robot.tick.period_ns
-        end_ns = self._bag.end_ns - self.start_ns
-        if settings.duration_s is not None:
-            end_ns = min(end_ns, round(settings.duration_s * 1e9))
-        for question in settings.questions:
-            if question.time_s * 1e9 > end_ns:
-                raise ValueError(
-                    f'question: expected a time up to {end_ns * 1e-9:g} s, which is '
-                    f'all that is played, got {question.time_s:g}'
-                )
-        scene_ns = round(settings.robot.memory.period_s * 1e9)
-        once_ns = end_ns + 1  # longer than the replay
-        questions = [
-            Periodic(round(question.time_s * 1e9), once_ns, self._asker(question.text))
-            for question in settings.questions
-        ]
-        messages = self._bag.messages(self._layout.topics.keys(), self.start_ns)
-        return World(
-            messages,
-            self.start_ns,
-            end_ns,
-            self.inputs.put,
-            [
-                *questions,
-                Periodic(scene_ns, scene_ns, self._on_scene_due),
-                Periodic(period_ns, period_ns, self._on_tick),
-            ],
-        )
-
-    def _on_tick(self, number: int, deadline_ns: int) -> None:
-        decision = self._tick.decide(number, deadline_ns, self.sensors.newest_state())
-        self._give(
-            TARGET,
-            target_message(decision, self.settings.robot.joints, self.start_ns),
-            deadline_ns,
-        )
-
-    def _on_instruction(self, text: str) -> None:
-        self._commands.append(lambda: self.engine.set_instruction(text))
-
-    def _on_resize(self, camera: str) -> None:
-        self._commands.append(self.engine.reset_observations)
-
-    def _on_time_jump(self, camera: str) -> None:
-        epoch = self._buffer.reset()
-        self.sensors.clear()
-
-        def command() -> None:
-            self.engine.action.epoch = epoch
-            self.engine.reset_observations()
-
-        self._commands.append(command)
-
-    def _asker(self, text: str) -> Callable[[int, int], None]:
-        def happen(number: int, time_ns: int) -> None:
-            self._commands.append(lambda: self._ask(text))
-
-        return happen
-
-    def _ask(self, text: str) -> None:
-        self._num_requests += 1
-        self.engine.submit_text(
-            self._num_requests,
-            TaskType.DIALOGUE,
-            text,
-            SamplingParams(
-                max_tokens=self.settings.robot.dialogue.max_tokens, seed=self._num_requests
-            ),
-        )
-
-    def _on_scene_due(self, number: int, time_ns: int) -> None:
-        self._commands.append(self._ask_for_scene)
-
-    def _ask_for_scene(self) -> None:
-        if self._scenes.live_id is not None:
-            return
-        self._num_requests += 1
-        sampling, constraint = self._scenes.begin(self._num_requests)
-        self.engine.submit_text(
-            self._num_requests, TaskType.SCENE_GRAPH, self._scenes.prompt, sampling, constraint
-        )
-
-    def _image_sizes(self) -> dict[str, tuple[int, int]]:
-        frames = [self.sensors.frame(camera) for camera in self.sensors.config.cameras]
-        return {
-            frame.camera: (frame.image.shape[1], frame.image.shape[0])
-            for frame in frames
-            if frame is not None
-        }
-
-    def _poll(self) -> None:
-        while self._commands:
-            self._commands.popleft()()
-
-    # Outputs.
+    # Outputs, as the robot makes them.
 
     def _give(self, topic: str, message: Any, time_ns: int | None = None) -> None:
-        time_ns = self._clock.now_ns() if time_ns is None else time_ns
+        time_ns = self._virtual.clock.now_ns() if time_ns is None else time_ns
         output = Output(self.start_ns + time_ns, topic, message)
         self._result.outputs.append(output)
         for sink in self._sinks:
             sink(output)
 
-    def _emit(self, event: EngineEvent) -> None:
-        if isinstance(event, ActionChunk):
-            self._buffer.add(event)
-            self._give(CHUNK, chunk_message(event, self.settings.robot.joints))
-        elif not isinstance(event, TextDelta):
-            self._give_text(event)
+    def target(self, decision: Decision, lateness_ns: int, stamp_ns: int) -> None:
+        """Give a Target."""
+        message = make_message(
+            'oxygen_ros/msg/Target',
+            header=header_message(make_message, stamp_ns),
+            joint_names=list(self._joints),
+            positions=doubles(decision.target.values),
+            **target_fields(decision, decision.armed, lateness_ns),
+        )
+        self._give(TARGET, message, decision.target.deadline_ns)
 
-    def _give_text(self, result: TextResult) -> None:
-        self._give(TEXT, text_message(result))
-        if result.task is TaskType.SCENE_GRAPH:
-            update = self._scenes.end(result)
-            if update is not None:
-                self._give(SCENE, scene_message(update))
-        elif result.text.strip():
-            self._give(UTTERANCE, utterance_message(result.text.strip()))
+    def chunk(self, chunk: ActionChunk) -> None:
+        """Give an ActionChunk."""
+        self._give(CHUNK, chunk_message(make_message, chunk, self._joints))
 
-    def _emit_schedule(self) -> None:
-        rows = self.engine.timeline.snapshot()
-        self.engine.timeline.clear()
+    def text(self, result: TextResult) -> None:
+        """Give a text result, of dialogue or scene graph."""
+        self._give(TEXT, text_message(make_message, result))
+
+    def utterance(self, sentence: str) -> None:
+        """Give a sentence of an answer."""
+        self._give(UTTERANCE, make_message(STRING, data=sentence))
+
+    def scene(self, update: SceneUpdate, verdicts: Mapping[int, str]) -> None:
+        """Give a SceneGraph."""
+        self._give(SCENE, scene_message(make_message, update, verdicts))
+
+    def _give_schedule(self) -> None:
+        timeline = self.robot.engine.timeline
+        rows = timeline.snapshot()
+        timeline.clear()
+        newest_id = self._scheduled_id = self.robot.sensors.num_observations
         if len(rows):
-            self._give(SCHEDULE, schedule_message(self.sensors.newest_id, rows))
+            self._give(SCHEDULE, timeline_message(make_message, rows, (newest_id,)))

@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+from array import array
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 from rosbags.typesys import get_types_from_msg, get_typestore, Stores
 from rosbags.typesys.store import Typestore
 
@@ -30,6 +33,15 @@ def output_types() -> Typestore:
             get_types_from_msg(path.read_text(encoding='utf-8'), f'oxygen_ros/msg/{path.stem}')
         )
     return store
+
+
+def make_message(msgtype: str, **fields: Any) -> Any:
+    """Return a rosbags message; see `robot.messages`. Arrays become numpy's."""
+    values = {
+        name: np.frombuffer(value, value.typecode) if isinstance(value, array) else value
+        for name, value in fields.items()
+    }
+    return output_types().types[msgtype](**values)
 
 
 def exact_bytes(data: bytes, msgtype: str) -> bytes:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 import math
 
@@ -10,8 +11,8 @@ from ..robot.settings import RobotSettings
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """A dialogue request at a fixed time of the recording.
+class TimedQuestion:
+    """A question at a fixed time of the recording.
 
     :raises ValueError: the time or the text cannot be meant.
     """
@@ -28,13 +29,14 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class ReplaySettings:
-    """All settings of a replay in process.
+    """All settings of a replay in process; those of the robot have the node's meaning.
 
     :raises ValueError: names the field, what was expected and what came.
     """
 
     robot: RobotSettings
-    questions: tuple[Question, ...] = field(default=())
+    parameters: Mapping[str, object]  # that `robot` was made of, for the audit log
+    questions: tuple[TimedQuestion, ...] = field(default=())
     start_s: float = 0.0  # where in the recording to begin
     duration_s: float | None = None  # of the recording; None: to its end
 

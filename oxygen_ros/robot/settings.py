@@ -51,6 +51,13 @@ class Publish(str, Enum):
     ELSEWHERE = 'elsewhere'  # a tick in another process, fed by the published chunks
 
 
+class EngineClock(str, Enum):
+    """What time engine and tick live on."""
+
+    STEADY = 'steady'  # of this machine
+    ROS = 'ros'  # that which /clock lets pass
+
+
 @dataclass(frozen=True, slots=True)
 class DialogueSettings:
     """How goals are taken."""
@@ -158,6 +165,13 @@ class RobotSettings(TickSettings):
         high=256,
         name='engine.num_threads',
     )
+    clock: EngineClock = setting(
+        EngineClock.STEADY,
+        'The clock of engine and tick: steady, or ros, on which nothing happens but what /clock '
+        'lets pass and work takes what a table says, so that the same messages in the same order '
+        'give the same outputs; with use_sim_time and engine.deterministic',
+        name='engine.clock',
+    )
     dialogue: DialogueSettings = part(DialogueSettings)
     memory: MemorySettings = part(MemorySettings)
     records: RecordSettings = part(RecordSettings)
@@ -193,6 +207,13 @@ class RobotSettings(TickSettings):
         ):
             if is_so and self.targets_by is not Publish.TICK:
                 raise refusal(self, 'targets_by', f'tick where {name}')
+
+        if self.clock is EngineClock.ROS:
+            if not self.engine.deterministic:
+                needed = parameter(EngineConfig, 'deterministic')
+                raise refusal(self, 'clock', f'steady without {needed}')
+            if self.publish is not Publish.TICK:
+                raise refusal(self, 'clock', 'steady where the tick is not in this thread')
 
     @property
     def optional_cameras(self) -> tuple[str, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from ..memory.audit.audit_chain import AuditRecord
@@ -13,25 +12,13 @@ from ..memory.audit.audit_log import AuditLog
 from ..memory.episodes.records import ChunkNote, Note, PlaceNote, SceneNote
 from ..memory.episodes.store import EpisodicStore
 from ..memory.errors import MemoryFault
+from ..memory.writing import SinkStatus
 from .drop_queue import DropQueue
 
 Item = TypeVar('Item')
 BATCH = 32  # items written in one transaction
 REOPEN_AFTER = 3  # failures in a row
 NUM_PRIORITIES = 4
-
-
-@dataclass(frozen=True, slots=True)
-class SinkStatus:
-    """How writing goes."""
-
-    is_ok: bool
-    fault: str  # why not; empty when it is
-    num_waiting: int
-    num_written: int
-    num_rejected: int  # could not be written, whatever the disk
-    rejection: str  # why the newest of these; empty: none
-    num_dropped: dict[str, int]  # for want of room, by kind
 
 
 class Target(Protocol[Item]):

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 import threading
 import time
 
-from ..memory.audit.audit_chain import AuditRecord, Link
+from ..memory.audit.audit_chain import AuditRecord
 from ..memory.audit.audit_log import AuditLog
 from ..memory.episodes.records import Note
 from ..memory.episodes.store import EpisodicStore
+from ..memory.writing import WriterStatus
 from .drop_queue import DropQueue
 from .memory_sinks import (
     AuditTarget,
@@ -22,28 +22,14 @@ from .memory_sinks import (
     NUM_PRIORITIES,
     record_priority,
     Sink,
-    SinkStatus,
     StoreTarget,
 )
 
+NEVER_ON = ('oxygen_engine', 'oxygen_tick')  # names of threads that must not be kept
 IDLE_S = 0.25  # the longest sleep, so that syncs that are due are not late
 # What comes within this time shares a transaction: fewer turns of this thread, which would take
 # the interpreter from the others.
 GATHER_S = 0.1
-
-
-@dataclass(frozen=True, slots=True)
-class WriterStatus:
-    """How writing goes, for diagnostics; None: not configured."""
-
-    store: SinkStatus | None
-    audit: SinkStatus | None
-    audit_head: Link | None  # noted elsewhere, it proves the log up to it
-
-    @property
-    def is_ok(self) -> bool:
-        """Whether everything that is configured can be written."""
-        return all(sink is None or sink.is_ok for sink in (self.store, self.audit))
 
 
 class MemoryWriter:
@@ -91,17 +77,18 @@ class MemoryWriter:
         self._stopping = False
         self._drain_until_s = 0.0
         self._thread = threading.Thread(target=self._work, name='memory_writer', daemon=True)
+        self._owner = self._thread  # who may write
 
     def _store_target(self) -> StoreTarget:
         assert self._open_store is not None
-        assert threading.current_thread() is self._thread
+        assert threading.current_thread() is self._owner
         store = self._open_store(self._run)
         self._run = store.run
         return StoreTarget(store)
 
     def _audit_target(self) -> AuditTarget:
         assert self._open_audit is not None
-        assert threading.current_thread() is self._thread
+        assert threading.current_thread() is self._owner
         self._log = self._open_audit()
         return AuditTarget(self._log, self._records.dropped, self._told)
 
@@ -120,6 +107,9 @@ class MemoryWriter:
 
     def put(self, item: Note | AuditRecord) -> bool:
         """Take something to write; False where it was dropped at once or nothing is configured."""
+        assert threading.current_thread().name not in NEVER_ON, (
+            "expected the owner's thread, got that of the engine or the tick"
+        )
         if isinstance(item, AuditRecord):
             taken = self._open_audit is not None and self._records.put(
                 item, record_priority(item), item.kind
@@ -169,3 +159,29 @@ class MemoryWriter:
                         self._hurry.clear()
         for sink in self._sinks:
             sink.close()
+
+
+class DirectWriter(MemoryWriter):
+    """Writes at once, in the thread that puts: a replay repeats exactly, and reads what it wrote.
+
+    An item that cannot be written now is tried again with the next one.
+    """
+
+    def start(self) -> None:
+        """Nothing is to be started."""
+        self._owner = threading.current_thread()
+
+    def put(self, item: Note | AuditRecord) -> bool:
+        """Write something; False where it was dropped or nothing is configured."""
+        taken = super().put(item)
+        for sink in self._sinks:
+            while sink.step():
+                pass
+        return taken
+
+    def stop(self, timeout_s: float = 2.0) -> bool:
+        """Close what was written to; False where something was left."""
+        del timeout_s
+        for sink in self._sinks:
+            sink.close()
+        return not any(sink.num_waiting for sink in self._sinks)

@@ -12,7 +12,7 @@ import numpy as np
 from sensor_msgs.msg import CompressedImage, Image, JointState
 
 from oxygen_ros.ingest.pixel_formats import DEPTH_ENCODINGS, PIXEL_FORMATS
-from oxygen_ros.nodes.clocks import stamp_of
+from oxygen_ros.nodes.messages import stamp_of
 
 JOINTS = ('shoulder', 'elbow', 'gripper')
 REACH = 0.8  # of a joint that is measured rightly (rad)

@@ -91,7 +91,7 @@ def play(rig, path, layout, audit):
             lambda: named <= {chunk.chunk_id for chunk in rig.received['oxygen/action_chunk']},
             'their chunks',
         )
-        return chosen, node.runtime.model.checksum
+        return chosen, node.robot.model.checksum
     finally:
         node.trigger_shutdown()
         for made in filter(None, (player, node)):

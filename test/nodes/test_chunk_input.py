@@ -12,7 +12,8 @@ pytest.importorskip('rclpy', reason='chunks come in ROS messages')
 
 from oxygen_ros.control import ChunkBuffer
 from oxygen_ros.nodes.actuation.chunk_input import chunk_of, ChunkInput, ChunkMessageError
-from oxygen_ros.nodes.conversions import chunk_msg
+from oxygen_ros.nodes.messages import make_message
+from oxygen_ros.robot.messages import chunk_message
 from oxygen_ros.types import ActionChunk, Provenance
 
 JOINTS = ['shoulder', 'elbow']
@@ -48,7 +49,7 @@ def make_chunk(chunk_id=1, epoch=1, started_ns=None, position=0.5):
 
 
 def make_msg(**chunk):
-    return chunk_msg(make_chunk(**chunk), JOINTS)
+    return chunk_message(make_message, make_chunk(**chunk), JOINTS)
 
 
 class Feed:
@@ -72,7 +73,7 @@ class Feed:
 
 def test_a_chunk_survives_its_message():
     chunk = make_chunk()
-    again = chunk_of(chunk_msg(chunk, JOINTS), JOINTS)
+    again = chunk_of(chunk_message(make_message, chunk, JOINTS), JOINTS)
     assert np.array_equal(again.values, chunk.values)
     for name in ActionChunk.__dataclass_fields__:
         if name != 'values':

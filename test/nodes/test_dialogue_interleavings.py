@@ -61,11 +61,11 @@ def test_every_goal_gets_exactly_one_terminal_state_and_nothing_leaks(policy, nu
         reasons = Counter(talk.result.finish_reason for talk in talks)
         assert set(reasons) & {'stop', 'length'}, reasons
         assert not node.faults.counts
-        assert not node.runtime.faults
-        rig.wait_for(lambda: node.runtime.engine.text.num_live == 0, 'the end of all requests')
+        assert not node.robot.health.reports
+        rig.wait_for(lambda: node.robot.engine.text.num_live == 0, 'the end of all requests')
         node.trigger_deactivate()
-        node.runtime.engine.check_integrity()
-        report = node.runtime.memory_report()
+        node.robot.engine.check_integrity()
+        report = node.robot.memory_report()
         assert report.blocks_free == report.blocks_total
     finally:
         node.trigger_shutdown()

@@ -16,7 +16,7 @@ from oxygen_ros.srv import GetMemoryReport, SetInstruction, UpdateSceneGraph
 
 def endless(rig, monkeypatch):
     """Have no answer end before its last token, until the function that is returned is called."""
-    model = rig.node.runtime.model
+    model = rig.node.robot.model
     true, eos = model.logits, list(model.spec.eos_token_ids)
     ended = threading.Event()
 
@@ -95,7 +95,7 @@ def test_after_many_goals_beside_services_all_still_answer_and_nothing_has_grown
         assert rig.call(GetMemoryReport, 'oxygen/get_memory_report').success
         rig.wait_for_fresh()
         rig.wait_for(
-            lambda: rig.node.runtime.engine.text.num_live <= 1,
+            lambda: rig.node.robot.engine.text.num_live <= 1,
             'the end of all but a scene graph of the background',
         )
-        assert not rig.node.faults.counts and not rig.node.runtime.faults
+        assert not rig.node.faults.counts and not rig.node.robot.health.reports

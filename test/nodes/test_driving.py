@@ -76,7 +76,7 @@ class Robot:
 
         def known():
             self.pose = np.array(pose)
-            return np.allclose(self.node.runtime.sensors.newest_state().positions, pose)
+            return np.allclose(self.node.robot.sensors.newest_state().positions, pose)
 
         self.rig.wait_for(known, 'the new pose')
 

@@ -19,7 +19,7 @@ from std_srvs.srv import SetBool, Trigger
 from oxygen_ros.cli import main
 from oxygen_ros.memory.scene.vocabulary import SceneVocabulary
 from oxygen_ros.msg import ActionChunk, SceneNode, Target
-from oxygen_ros.nodes.clocks import ns_of
+from oxygen_ros.nodes.messages import ns_of
 from oxygen_ros.srv import GetSceneGraph, QueryMemory, SetInstruction, UpdateSceneGraph
 
 FACTS = 'facts:\n  - {entity: table, attribute: height, value: 0.75, unit: m, source: survey}\n'

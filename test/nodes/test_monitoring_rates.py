@@ -81,7 +81,7 @@ def test_the_timeline_comes_without_gap_or_repetition_in_ros_time(rig):
     sent = {tuple(row) for row in rows[:, [0, 3, 4]].tolist()}
     assert {EventKind.ACTION, EventKind.PREFIX} <= {kind for kind, *_ in sent}
     assert np.unique(rows, axis=0).shape == rows.shape
-    kept = rig.node.runtime.engine.timeline.snapshot()
+    kept = rig.node.robot.engine.timeline.snapshot()
     place = np.flatnonzero((kept[:, [0, 3, 4]] == rows[0, [0, 3, 4]]).all(axis=1))
     assert any(
         np.array_equal(kept[first : first + len(rows), [0, 3, 4]], rows[:, [0, 3, 4]])

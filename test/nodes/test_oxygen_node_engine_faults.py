@@ -33,7 +33,7 @@ class Fault:
 
     def __init__(self, rig, method, spoil):
         self.began_ns = None
-        self._model, self._method = rig.node.runtime.model, method
+        self._model, self._method = rig.node.robot.model, method
         true = getattr(self._model, method)
 
         def faulty(*args):
@@ -122,11 +122,11 @@ def test_an_action_that_cannot_be_played_is_a_hold_from_the_next_tick_on(rig, sp
         'actuation', lambda status: 'the chunk or the target' not in status.message
     )
     assert all(np.isfinite(message.points[0].positions).all() for message in rig.sent)
-    assert not rig.node.faults.counts and not rig.node.runtime.faults
+    assert not rig.node.faults.counts and not rig.node.robot.health.reports
 
 
 def test_a_fault_of_the_engine_ends_live_requests_with_an_error_and_the_engine_goes_on(rig, spoil):
-    num_before = rig.node.runtime.engine_thread.num_faults
+    num_before = rig.node.robot.health.num_faults
     talk = rig.ask(max_tokens=3500)
     rig.wait_for(lambda: bool(talk.feedback), 'feedback')
 
@@ -137,7 +137,7 @@ def test_a_fault_of_the_engine_ends_live_requests_with_an_error_and_the_engine_g
     fault = spoil('encode_image', fail_once)
     result = rig.wait_for_result(talk)
     assert talk.status == GoalStatus.STATUS_ABORTED and result.finish_reason == 'error'
-    assert rig.node.runtime.engine_thread.num_faults == num_before + 1
+    assert rig.node.robot.health.num_faults == num_before + 1
     rig.wait_for_status(
         'engine', lambda status: status.level == WARN and 'broken on purpose' in status.message
     )
@@ -147,9 +147,9 @@ def test_a_fault_of_the_engine_ends_live_requests_with_an_error_and_the_engine_g
 
 def test_an_engine_that_keeps_failing_holds_answers_and_recovers_when_the_cause_ends(rig, spoil):
     start = len(rig.targets)
-    thread = rig.node.runtime.engine_thread
+    health = rig.node.robot.health
     fault = spoil('encode_image', fail)
-    rig.wait_for(lambda: thread.failed, 'the failure of the engine')
+    rig.wait_for(lambda: health.failed, 'the failure of the engine')
     rig.wait_for_hold('chunk_exhausted', 'stale_observation')
     talk = rig.ask()
     result = rig.wait_for_result(talk)
@@ -159,12 +159,12 @@ def test_an_engine_that_keeps_failing_holds_answers_and_recovers_when_the_cause_
     rig.wait_for_status(
         'engine', lambda status: status.level == ERROR and 'broken on purpose' in status.message
     )
-    num_faults = thread.num_faults
-    rig.wait_for(lambda: thread.num_faults > num_faults, 'another attempt')
+    num_faults = health.num_faults
+    rig.wait_for(lambda: health.num_faults > num_faults, 'another attempt')
     assert_no_fresh_target_after(rig, start, fault.began_ns, MAX_AGE_NS + PERIOD_NS)
     fault.end()
     rig.wait_for_fresh()
-    assert not thread.failed
+    assert not health.failed
     rig.wait_for_status('engine', lambda status: status.level < ERROR)
     assert rig.wait_for_result(rig.ask(max_tokens=4)).finish_reason in ('stop', 'length')
 
@@ -213,7 +213,7 @@ def test_ticks_come_while_the_model_burns_100_ms_of_pure_python_in_each_pass(rig
 
 def test_ticks_missed_by_a_hogged_interpreter_are_counted_and_named(rig, spoil):
     libc = ctypes.PyDLL(None)  # unlike CDLL it does not let the interpreter go during a call
-    thread = rig.node.runtime.tick_thread
+    thread = rig.node._plane.live.loop.thread
     num_before = thread.num_overruns
 
     def hog(true, *args):

@@ -169,9 +169,11 @@ def test_a_jump_of_the_clock_either_way_ends_in_a_hold_and_in_recovery(simulatio
         )
         for jump_s in (-500, 300):
             rig.wait_for_fresh()
-            epoch, before = rig.node.runtime.buffer.epoch, len(rig.targets)
+            epoch, before = rig.node.robot.actuation.buffer.epoch, len(rig.targets)
             simulation.offset_ns += jump_s * SECOND
-            rig.wait_for(lambda epoch=epoch: rig.node.runtime.buffer.epoch > epoch, 'a reset')
+            rig.wait_for(
+                lambda epoch=epoch: rig.node.robot.actuation.buffer.epoch > epoch, 'a reset'
+            )
             rig.wait_for(
                 lambda before=before: any(
                     target.hold_reason in ('no_chunk', 'no_state')
@@ -184,7 +186,7 @@ def test_a_jump_of_the_clock_either_way_ends_in_a_hold_and_in_recovery(simulatio
 
 
 def test_another_size_is_named_what_was_computed_is_dropped_and_targets_go_on(rig, monkeypatch):
-    engine, resets = rig.node.runtime.engine, []
+    engine, resets = rig.node.robot.engine, []
     reset = engine.reset_observations
     monkeypatch.setattr(engine, 'reset_observations', lambda: (resets.append(1), reset())[1])
     rig.robot.size = (48, 64)
@@ -228,8 +230,8 @@ def test_a_thousand_joint_states_a_second_starve_nobody(rig):
     thread.start()
     try:
         rig.wait_for_fresh()
-        counts = rig.node._plane._inputs.joints.counts
-        images = rig.node.runtime.sensors.num_frames
+        counts = rig.node.robot.joints.counts
+        images = rig.node.robot.sensors.num_frames
         received, seen, before = counts.received, dict(images), len(rig.targets)
         rig.wait_for(lambda: counts.received >= received + 1000, 'a thousand states')
         rig.wait_for(
@@ -248,7 +250,7 @@ def test_a_thousand_joint_states_a_second_starve_nobody(rig):
 
 def test_a_jump_of_time_while_inactive_does_not_stop_what_comes_after(rig):
     rig.node.trigger_deactivate()
-    rig.node.runtime.reset()
+    rig.node.robot.time_jumped('a test')
     before = len(rig.targets)
     rig.node.trigger_activate()
     rig.wait_for_fresh_after(before)

@@ -45,7 +45,7 @@ def make_node(rig):
 
     yield make
     for node in nodes:
-        if node.runtime is not None:
+        if node.robot is not None:
             node.trigger_shutdown()
         rig.executor.remove_node(node)
         node.destroy_node()
@@ -68,7 +68,7 @@ def test_a_node_goes_through_its_life_several_times_and_leaves_nothing_behind(ri
     before = entity_counts(node)
     for _ in range(4):
         assert node.trigger_configure() == SUCCESS
-        runtime = weakref.ref(node.runtime)
+        runtime = weakref.ref(node.robot)
         assert node.trigger_activate() == SUCCESS
         count = len(rig.received['oxygen/target'])
         rig.wait_for(
@@ -80,7 +80,7 @@ def test_a_node_goes_through_its_life_several_times_and_leaves_nothing_behind(ri
         )
         assert node.trigger_deactivate() == SUCCESS
         assert node.trigger_cleanup() == SUCCESS
-        assert node.runtime is None
+        assert node.robot is None
         assert entity_counts(node) == before
         rig.wait_for(
             lambda runtime=runtime: gc.collect() >= 0 and runtime() is None,
@@ -144,7 +144,7 @@ def test_deactivation_aborts_goals_and_answers_waiting_services(rig, make_node):
     )
     node.trigger_configure()
     node.trigger_activate()
-    rig.wait_for(lambda: node.runtime.engine.counters.action_passes > 0, 'a first chunk')
+    rig.wait_for(lambda: node.robot.engine.counters.action_passes > 0, 'a first chunk')
     running, waiting = rig.ask(max_tokens=3500), rig.ask(max_tokens=3500)
     rig.wait_for(lambda: bool(running.feedback), 'feedback')
     assert node.trigger_deactivate() == SUCCESS
@@ -161,9 +161,9 @@ def test_arming_ends_with_deactivation(rig, make_node):
     node.trigger_configure()
     assert rig.call(SetBool, 'oxygen/enable', SetBool.Request(data=True)).success
     node.trigger_activate()
-    assert node.runtime.arming.view().sending
+    assert node.robot.actuation.arming.view().sending
     node.trigger_deactivate()
-    assert not node.runtime.arming.view().sending
+    assert not node.robot.actuation.arming.view().sending
 
 
 def test_two_nodes_live_in_one_process(rig, make_node):
@@ -186,7 +186,7 @@ def test_a_configuration_that_cannot_be_met_leaves_the_node_unconfigured(rig, ma
     node = make_node(memory__max_new_objects=60)  # such a scene graph exceeds max_text_tokens
     before = entity_counts(node)
     assert node.trigger_configure() == TransitionCallbackReturn.FAILURE
-    assert node.runtime is None
+    assert node.robot is None
     assert entity_counts(node) == before
     changed = node.set_parameters([Parameter('memory.max_new_objects', value=4)])
     assert changed[0].successful, changed[0].reason
@@ -203,7 +203,7 @@ def test_live_parameters_are_applied_as_a_whole_or_refused(rig, make_node):
         ]
     )
     assert not refused.successful and 'limits.max_velocity' in refused.reason
-    assert node.runtime.tick.config.max_observation_age_ns == 400_000_000
+    assert node.robot.actuation.tick.config.max_observation_age_ns == 400_000_000
     assert node.get_parameter('max_observation_age_ms').value == 400.0
     accepted = node.set_parameters_atomically(
         [
@@ -212,7 +212,7 @@ def test_live_parameters_are_applied_as_a_whole_or_refused(rig, make_node):
         ]
     )
     assert accepted.successful, accepted.reason
-    assert node.runtime.tick.config.max_observation_age_ns == 200_000_000
+    assert node.robot.actuation.tick.config.max_observation_age_ns == 200_000_000
     fixed = node.set_parameters([Parameter('kv.block_size', value=32)])
     assert not fixed[0].successful and 'unconfigured' in fixed[0].reason
 
@@ -224,8 +224,8 @@ def test_an_exception_in_a_callback_is_counted_and_ends_nothing(rig, make_node, 
     def fail(*args):
         raise RuntimeError('broken on purpose')
 
-    monkeypatch.setattr(node.runtime.sensors, 'put_state', fail)
-    monkeypatch.setattr(node.runtime, 'memory_report', fail)
+    monkeypatch.setattr(node.robot.sensors, 'put_state', fail)
+    monkeypatch.setattr(node.robot, 'memory_report', fail)
     response = rig.call(GetMemoryReport, 'oxygen/get_memory_report')
     assert not response.success and 'broken on purpose' in response.message
     assert node.faults.counts['get_memory_report'] == 1
@@ -248,11 +248,11 @@ def test_a_jump_of_simulated_time_drops_what_came_before_and_the_node_goes_on(ri
 
     set_time(100)
     rig.spin_for(0.1)
-    before = node.runtime.buffer.epoch
+    before = node.robot.actuation.buffer.epoch
     set_time(101)
-    assert node.runtime.buffer.epoch == before
+    assert node.robot.actuation.buffer.epoch == before
     set_time(50)
-    rig.wait_for(lambda: node.runtime.buffer.epoch > before, 'a reset')
+    rig.wait_for(lambda: node.robot.actuation.buffer.epoch > before, 'a reset')
     rig.listen(Target, 'oxygen/target')
     rig.wait_for(lambda: len(rig.received['oxygen/target']) > 10, 'ticks, whose time is steady')
     assert rig.received['oxygen/target'][-1].header.stamp.sec in (49, 50)  # its deadline, not now

@@ -32,7 +32,7 @@ METHODS = (
 
 def test_every_call_of_the_model_comes_from_one_thread_and_none_within_another(monkeypatch):
     with armed_rig(memory__period_s=0.2) as rig:
-        model = rig.node.runtime.model
+        model = rig.node.robot.model
         calls, inside, nested = {}, [], []
 
         def watched(name, true):
@@ -65,8 +65,8 @@ def test_every_call_of_the_model_comes_from_one_thread_and_none_within_another(m
 
 def test_the_warm_up_is_over_before_anything_is_published_and_is_not_in_the_figures():
     with armed_rig() as rig:
-        runtime = rig.node.runtime
-        assert runtime.warm_up_s > 0.0
+        runtime = rig.node.robot
+        assert rig.node._plane.live.warm_up_s > 0.0
         first = next(target for target in rig.targets if target.chunk_ids)
         assert min(first.observation_ids) > 0  # those of the warm-up are negative
         assert runtime.engine.counters.observations_started < 100

@@ -56,7 +56,7 @@ def rig():
     rig.node = OxygenNode(context=rig.context, parameter_overrides=overrides())
     rig.executor.add_node(rig.node)
     yield rig
-    if rig.node.runtime is not None:
+    if rig.node.robot is not None:
         rig.node.trigger_shutdown()
     rig.executor.remove_node(rig.node)
     rig.node.destroy_node()
@@ -80,13 +80,13 @@ def state_of(rig):
 @pytest.mark.parametrize('state', POSSIBLE)
 def test_a_transition_that_is_not_possible_is_refused_and_changes_nothing(rig, state):
     bring_to(rig.node, state)
-    runtime = rig.node.runtime
+    runtime = rig.node.robot
     asked = [Transition(id=number) for number in TRANSITIONS if number not in POSSIBLE[state]]
     for transition in (*asked, *(Transition(label=label) for label in LABELS)):
         request = ChangeState.Request(transition=transition)
         assert not rig.call(ChangeState, 'oxygen/change_state', request).success, transition
         assert state_of(rig) == state
-    assert rig.node.runtime is runtime and not rig.node.faults.counts
+    assert rig.node.robot is runtime and not rig.node.faults.counts
     if state == State.PRIMARY_STATE_ACTIVE:
         rig.listen(Target, 'oxygen/target')
         rig.wait_for(lambda: len(rig.received['oxygen/target']) > 5, 'ticks')
@@ -98,7 +98,7 @@ def test_a_transition_that_is_not_possible_is_refused_and_changes_nothing(rig, s
 def test_shutdown_from_each_state_frees_all_and_the_node_still_answers(rig, state):
     bring_to(rig.node, state)
     assert rig.node.trigger_shutdown() == SUCCESS
-    assert rig.node.runtime is None
+    assert rig.node.robot is None
     assert state_of(rig) == State.PRIMARY_STATE_FINALIZED
     response = rig.call(SetBool, 'oxygen/enable', SetBool.Request(data=True))
     assert not response.success and response.message.startswith('expected')
@@ -152,7 +152,7 @@ def test_an_error_while_activating_stops_what_had_started_and_the_node_can_begin
 ):
     rig.node.trigger_configure()
     with monkeypatch.context() as patch:
-        patch.setattr(rig.node._scene, 'start', fail)  # engine and tick run by then
+        patch.setattr(rig.node.robot.scene, 'start', fail)  # engine and tick run by then
         assert rig.node.trigger_activate() == ERROR
     assert_error_was_overcome(rig)
 
@@ -169,9 +169,10 @@ def test_an_error_while_deactivating_ends_in_a_hold_and_the_node_can_begin_again
     rig.wait_for(lambda: bool(targets) and not targets[-1].held, 'a fresh target')
     with monkeypatch.context() as patch:
         if broken == 'an exception':
-            patch.setattr(rig.node._dialogue, 'stop', once(rig.node._dialogue.stop, fail))
+            dialogue = rig.node.robot.dialogue
+            patch.setattr(dialogue, 'stop', once(dialogue.stop, fail))
         else:
-            thread = rig.node.runtime.engine_thread
+            thread = rig.node._plane.live.engine_thread
             patch.setattr(thread, 'stop', once(thread.stop, lambda timeout_s: False))
         assert rig.node.trigger_deactivate() == ERROR
     rig.wait_for(lambda: targets[-1].hold_reason in ('error', 'deactivated'), 'the last hold')
@@ -187,14 +188,14 @@ def once(true, first):
 
 def test_a_configuration_that_fails_leaves_the_node_unconfigured(rig, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr('oxygen_ros.nodes.data_plane.Runtime', fail)
+        patch.setattr('oxygen_ros.nodes.data_plane.LiveRobot', fail)
         assert rig.node.trigger_configure() == TransitionCallbackReturn.FAILURE
     assert_error_was_overcome(rig)
 
 
 def assert_error_was_overcome(rig):
     """Fail unless nothing is left of the node's life so far, and another one begins."""
-    assert rig.node.runtime is None and state_of(rig) == State.PRIMARY_STATE_UNCONFIGURED
+    assert rig.node.robot is None and state_of(rig) == State.PRIMARY_STATE_UNCONFIGURED
     rig.listen(Target, 'oxygen/target')
     rig.spin_for(0.1)
     targets = rig.received['oxygen/target']
@@ -227,7 +228,7 @@ def test_lives_in_a_row_leave_nothing_behind(rig, repeats):
 
     def live():
         assert rig.node.trigger_configure() == SUCCESS and rig.node.trigger_activate() == SUCCESS
-        passes = rig.node.runtime.engine.counters
+        passes = rig.node.robot.engine.counters
         rig.wait_for(lambda: passes.action_passes > 2, 'action passes')
         talk = rig.ask(max_tokens=8)
         assert rig.node.trigger_deactivate() == SUCCESS and rig.node.trigger_cleanup() == SUCCESS

@@ -12,17 +12,15 @@ import pytest
 
 pytest.importorskip('rclpy', reason='the messages are those of ROS')
 from random_messages import draws, JOINTS, make_message, REACH
-from rclpy.clock import Clock
 
 from oxygen_ros.control import Arming, ChunkBuffer, ControlTick, JointLimits, TickConfig
-from oxygen_ros.ingest import CameraRules, CameraSink
+from oxygen_ros.ingest import CameraRules, CameraSink, JointStream, Receipt
 from oxygen_ros.models.registry import create_model
-from oxygen_ros.nodes.clocks import ClockBridge
-from oxygen_ros.nodes.faults import FaultLog
-from oxygen_ros.nodes.sensors.camera_ingest import CameraIngest
-from oxygen_ros.nodes.sensors.joint_state_input import JointStateInput
+from oxygen_ros.nodes.messages import ns_of
+from oxygen_ros.robot.cameras import CameraInputs
+from oxygen_ros.robot.faults import FaultLog
 from oxygen_ros.robot.sensor_config import SensorConfig
-from oxygen_ros.runtime.sensor_hub import SensorHub
+from oxygen_ros.robot.sensor_hub import SensorHub
 from oxygen_ros.types import ActionChunk, Provenance
 
 CAMERAS = ('left', 'right')
@@ -39,19 +37,29 @@ class Silent:
         raise AssertionError(line)
 
 
+class Clock:
+    """This machine's steady clock, and ROS time at a fixed distance from it."""
+
+    def now_ns(self):
+        return time.monotonic_ns()
+
+    def offset_ns(self):
+        return 1_700_000_000_000_000_000
+
+
 class Robot:
     """All that lies between a message and a target, but for the engine's thread."""
 
     def __init__(self, seed):
         self.rng = np.random.default_rng(seed)
-        self.clock = ClockBridge(Clock())
+        self.clock = Clock()
         self.faults = FaultLog(Silent())
         self.hub = SensorHub(SensorConfig(CAMERAS, assembly_wait_s=0.0, max_skew_s=10.0))
         self.jumps = []
         sink = CameraSink(self.hub.put_frame, self.hub.drop_frame, self.jump, lambda camera: None)
         rules = CameraRules(frozen_after_s=1.0)
-        self.cameras = CameraIngest(CAMERAS, rules, self.clock, sink, self.faults)
-        self.joints = JointStateInput(JOINTS, rules, self.clock, self.hub.put_state)
+        self.cameras = CameraInputs(CAMERAS, rules, self.clock, sink, self.faults, lambda: None)
+        self.joints = JointStream(JOINTS, rules, self.hub.put_state)
         self.buffer = ChunkBuffer(len(JOINTS), PERIOD_NS, PERIOD_NS)
         arming = Arming()
         arming.enable()
@@ -71,10 +79,12 @@ class Robot:
         self.hub.clear()
 
     def take(self, message):
+        stamp_ns = ns_of(message.header.stamp)
+        receipt = Receipt(self.clock.now_ns(), self.clock.offset_ns())
         if hasattr(message, 'position'):
-            self.joints.offer(message)
+            self.joints.take(message.name, message.position, stamp_ns, receipt)
         else:
-            self.cameras.offer(str(self.rng.choice(CAMERAS)), message)
+            self.cameras.offer(str(self.rng.choice(CAMERAS)), message, stamp_ns, receipt)
             self.cameras.decode_newest()
 
     def think(self):

@@ -13,11 +13,10 @@ pytest.importorskip('rclpy', reason="the words are those of the node's diagnosti
 from bag_outcomes import check_targets, OUTCOMES, PARAMETERS, Refused
 
 from oxygen_ros.commands.replay_settings import make_replay, replay_settings
-from oxygen_ros.ingest import CameraSink, CameraStream
-from oxygen_ros.nodes.monitoring.sensor_findings import CameraFindings, JointFindings
 from oxygen_ros.replay.bag import BagError, open_bag
 from oxygen_ros.replay.layout import discover
 from oxygen_ros.replay.outputs import TARGET
+from oxygen_ros.robot.findings import CameraFindings, JointFindings
 from oxygen_ros.types import RobotState
 
 TICK_NS = 20_000_000
@@ -29,26 +28,17 @@ class Findings:
     def __init__(self, replay):
         self.found = set()
         self._start_ns = replay.start_ns
-        sensors, streams = (
-            replay.sensors,
-            {stream.name: stream for stream in replay.inputs.cameras.values()},
-        )
+        robot = replay.robot
         self._tasks = {}
-        for camera in sensors.config.cameras:
-            stream = streams.get(camera) or self._silent(camera, replay)
-            images = CameraFindings(stream, sensors)
+        for camera, source in robot.cameras.inputs.items():
+            images = CameraFindings(source.stream, robot.sensors)
             self._tasks[f'camera {camera}'] = lambda now_ns, images=images: images.read(
                 now_ns, True
             )
-        self._tasks['joint states'] = JointFindings(replay.inputs.joints, sensors).read
+        self._tasks['joint states'] = JointFindings(robot.joints, robot.sensors).read
 
     def skip_joints(self):
         del self._tasks['joint states']
-
-    @staticmethod
-    def _silent(camera, replay):
-        nobody = [lambda value: None] * 4
-        return CameraStream(camera, replay.settings.robot.ingest, CameraSink(*nobody))
 
     def __call__(self, output):
         if output.topic == TARGET:
@@ -80,7 +70,7 @@ def play(bag, row):
     sinks = [findings := Findings(replay)]
     if not layout.joint_topic:  # the joints are not the matter of this recording
         findings.skip_joints()
-        sinks.append(lambda output: replay.sensors.put_state(at_rest(replay, output)))
+        sinks.append(lambda output: replay.robot.sensors.put_state(at_rest(replay, output)))
     targets = replay.run(sinks).targets
     findings.look(len(targets) * TICK_NS)
     return targets, findings.found

@@ -109,7 +109,7 @@ def plays_as_documented(rig, path, row):
         )
     rig.wait_for(lambda: len(rig.targets) >= NUM_TARGETS, 'targets')
     check_targets(rig.targets, row)
-    assert not node.faults.counts and not node.runtime.engine_thread.num_faults
+    assert not node.faults.counts and not node.robot.health.num_faults
 
 
 @pytest.mark.parametrize(

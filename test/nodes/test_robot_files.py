@@ -53,21 +53,20 @@ def test_a_node_drives_the_robot_of_the_file(path):
     rig.executor.add_node(node)
     try:
         assert node.trigger_configure().name == 'SUCCESS'
-        config = node.runtime.config
+        config = node.robot.settings
         limits = config.limits
         assert len(config.sensors.cameras) == num_cameras
         assert limits.num_joints == num_joints
         assert np.isfinite(limits.min_position).all() and np.isfinite(limits.max_position).all()
         assert (limits.min_position < limits.max_position).all()
         assert (limits.step_bound(config.tick.mode, 0.02) <= 0.1).all()
-        outputs = node._plane.targets.outputs
-        assert len(outputs) == num_groups
+        assert len(config.groups) == num_groups
         rig.call(SetBool, 'oxygen/enable', SetBool.Request(data=True))
         node.trigger_activate()
         targets = []
         rig.wait_for(
             lambda: (
-                targets.append(node._plane.targets.newest)
+                targets.append(node.robot.actuation.newest)
                 or (targets[-1] is not None and not targets[-1].target.held)
             ),
             'fresh targets',

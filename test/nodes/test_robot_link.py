@@ -93,7 +93,7 @@ def test_limits_come_with_the_parameter_and_the_tighter_ones_count(start):
         robot_description=urdf(),
         limits__max_position=[0.5, 0.125, 0.5],
     )
-    limits = node.runtime.tick._plan[1].limits
+    limits = node.robot.actuation.tick._plan[1].limits
     assert limits.max_position.tolist() == [0.25, 0.125, 0.25]
     assert limits.max_velocity.tolist() == [1.0] * 3
 
@@ -101,7 +101,7 @@ def test_limits_come_with_the_parameter_and_the_tighter_ones_count(start):
 @pytest.mark.parametrize(('kind', 'name'), [(OxygenNode, 'oxygen'), (TickNode, 'oxygen_tick')])
 def test_the_tick_holds_until_the_robot_has_described_itself(start, kind, name):
     rig, node = start(kind, limits__source='robot_description', limits__min_position=[-0.125])
-    tick = (node.runtime.loop if kind is OxygenNode else node.plane.loop).tick
+    tick = (node.robot if kind is OxygenNode else node.plane).actuation.tick
     rig.wait_for(lambda: bool(rig.received['oxygen/target']), 'the tick')
     assert rig.call(SetBool, 'oxygen/enable', SetBool.Request(data=True)).success
     targets = rig.received['oxygen/target']

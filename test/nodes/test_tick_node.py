@@ -29,7 +29,7 @@ from trajectory_msgs.msg import JointTrajectory
 from oxygen_ros.memory.audit.audit_chain import segment_paths
 from oxygen_ros.memory.audit.audit_records import find_records
 from oxygen_ros.msg import ActionChunk, LatencyReport, Target
-from oxygen_ros.nodes.actuation.parameter_publisher import parse_parameters
+from oxygen_ros.nodes.actuation.mode_publisher import parse_parameters
 from oxygen_ros.nodes.tick_node import TickNode
 
 HOGGED_NODE = str(Path(__file__).with_name('hogged_node.py'))

@@ -53,6 +53,7 @@ OTHERS: dict[str, object] = {
 BESIDE: dict[str, dict[str, object]] = {
     **dict.fromkeys((*TWO_GROUPS, 'actuation.group_topics', 'actuation.group_interfaces')),
     'realtime.process_priority': {'realtime.fifo_priority': 20},
+    'engine.clock': {'engine.deterministic': True},
     **dict.fromkeys(('memory.camera_poses', 'memory.depth_cameras', 'memory.plane'), FRAME),
 }
 BESIDE.update(dict.fromkeys((name for name, more in BESIDE.items() if more is None), TWO_GROUPS))

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The engine's thread with an engine that fails when told to."""
 
+import threading
 import time
 
 import pytest
 
+from oxygen_ros.robot.faults import EngineHealth
 from oxygen_ros.runtime import engine_thread
 from oxygen_ros.runtime.engine_thread import EngineThread
 
@@ -51,14 +53,14 @@ def engine():
 
 
 @pytest.fixture
-def reports():
-    return []
+def health():
+    return EngineHealth()
 
 
 @pytest.fixture
-def thread(engine, reports, monkeypatch):
+def thread(engine, health, monkeypatch):
     monkeypatch.setattr(engine_thread, '_RETRY_S', 0.05)
-    thread = EngineThread(engine, reports.append)
+    thread = EngineThread(engine, health, threading.Event(), lambda: None)
     thread.start(time.monotonic_ns())
     wait_for(lambda: engine.num_cycles > 2)
     yield thread
@@ -72,49 +74,51 @@ def wait_for(condition):
         time.sleep(0.002)
 
 
-def test_a_few_faults_are_reported_and_the_engine_is_not_given_up(engine, thread, reports):
+def test_a_few_faults_are_reported_and_the_engine_is_not_given_up(engine, thread, health):
     engine.works = False
-    wait_for(lambda: thread.num_faults >= 1)
+    wait_for(lambda: health.num_faults >= 1)
     engine.works = True
     cycles = engine.num_cycles
     wait_for(lambda: engine.num_cycles > cycles + 3)
-    assert thread.is_running and not thread.is_lost
-    assert len(reports) == thread.num_faults == engine.num_stops
-    assert 'broken on purpose' in reports[0]
+    assert health.is_running and not health.is_lost
+    assert len(health.reports) == health.num_faults == engine.num_stops
+    assert 'broken on purpose' in health.reports[0]
 
 
-def test_many_faults_in_a_row_are_a_failure_that_ends_with_their_cause(engine, thread):
+def test_many_faults_in_a_row_are_a_failure_that_ends_with_their_cause(engine, thread, health):
     engine.works = False
-    wait_for(lambda: thread.failed)
-    assert not thread.is_running and not thread.is_lost
-    faults = thread.num_faults
-    wait_for(lambda: thread.num_faults > faults)  # it tries again
-    assert thread.failed
+    wait_for(lambda: health.failed)
+    assert not health.is_running and not health.is_lost
+    faults = health.num_faults
+    wait_for(lambda: health.num_faults > faults)  # it tries again
+    assert health.failed
     engine.works = True
-    wait_for(lambda: not thread.failed)
-    assert thread.is_running
+    wait_for(lambda: not health.failed)
+    assert health.is_running
 
 
 def test_an_engine_whose_memory_is_in_disorder_does_not_run_again_until_it_is_started(
-    engine, thread, reports
+    engine, thread, health
 ):
     engine.is_sound = engine.works = False
-    wait_for(lambda: thread.is_lost)
+    wait_for(lambda: health.is_lost)
     engine.works = True
     cycles = engine.num_cycles
     time.sleep(0.2)
-    assert thread.failed and engine.num_cycles == cycles and 'a page too many' in reports[-1]
+    assert (
+        health.failed and engine.num_cycles == cycles and 'a page too many' in health.reports[-1]
+    )
     assert thread.stop()
     engine.is_sound = True
     thread.start(time.monotonic_ns())
     wait_for(lambda: engine.num_cycles > cycles)
-    assert thread.is_running
+    assert health.is_running
 
 
-def test_a_stop_does_not_wait_for_the_next_attempt(engine, thread, monkeypatch):
+def test_a_stop_does_not_wait_for_the_next_attempt(engine, thread, health, monkeypatch):
     monkeypatch.setattr(engine_thread, '_RETRY_S', 60.0)
     engine.works = False
-    wait_for(lambda: thread.failed)
+    wait_for(lambda: health.failed)
     assert thread.stop(5.0)
 
 
@@ -138,7 +142,7 @@ def test_a_deadline_that_passes_during_an_empty_cycle_is_not_slept_through(engin
             else start_ns
         ),
     )
-    thread = EngineThread(engine, lambda report: None)
+    thread = EngineThread(engine, EngineHealth(), threading.Event(), lambda: None)
     thread.start(start_ns)
     try:
         end_s = time.monotonic() + TIMEOUT_S

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from oxygen_ros.control import JointLimits, RealtimeSettings, TickConfig
-from oxygen_ros.runtime.tick_loop import TickLoop, TickLoopConfig
+from oxygen_ros.robot.actuation import Actuation
+from oxygen_ros.robot.faults import FaultLog, ListLogger
+from oxygen_ros.runtime.tick_loop import TickLoop
 from oxygen_ros.types import ActionChunk, Provenance, RobotState
 
 MS = 1_000_000
@@ -24,23 +26,33 @@ class Robot:
 
     def __init__(self):
         self.targets = []  # (target, time, overruns so far)
-        config = TickLoopConfig(
-            TickConfig(
-                1,
-                max_observation_age_ms=10_000.0,
-                state_max_age_s=10.0,
-                activation_ramp_s=0.0,
-                recovery_ramp_s=0.0,
-            ),
-            JointLimits.create(1, max_velocity=2.0),
-            realtime=RealtimeSettings(freeze_gc=False),
+        config = TickConfig(
+            1,
+            max_observation_age_ms=10_000.0,
+            state_max_age_s=10.0,
+            activation_ramp_s=0.0,
+            recovery_ramp_s=0.0,
         )
-        self.loop = TickLoop(config, self.on_target, lambda: self.state)
+        log = ListLogger()
+        self.actuation = Actuation(
+            ('joint',),
+            config,
+            JointLimits.create(1, max_velocity=2.0),
+            0.1,
+            lambda: self.state,
+            self,
+            self,
+            lambda state, stamp_ns, request: None,
+            log,
+            FaultLog(log),
+        )
+        self.loop = TickLoop(self.actuation, RealtimeSettings(freeze_gc=False))
         self.start_ns = time.monotonic_ns() + PERIOD_NS
         self.state = RobotState(self.start_ns, self.start_ns, np.zeros(1, np.float32))
-        epoch = self.loop.prepare()
+        epoch = self.actuation.restart()
+        self.loop.prepare()
         steps = SPEED * 0.02 * np.arange(HORIZON, dtype=np.float32)[:, None]
-        self.loop.buffer.add(
+        self.actuation.buffer.add(
             ActionChunk(
                 1,
                 epoch,
@@ -54,10 +66,19 @@ class Robot:
                 Provenance(1, 0, ('front',), (0,), 0, 'sum'),
             )
         )
-        self.loop.arming.enable()
+        self.actuation.arming.enable()
         self.loop.start(self.start_ns)
 
-    def on_target(self, decision, lateness_ns):
+    def now_ns(self):
+        return time.monotonic_ns()
+
+    def offset_ns(self):
+        return 0
+
+    def command(self, values):
+        pass
+
+    def target(self, decision, lateness_ns, stamp_ns):
         thread = self.loop.thread
         self.targets.append(
             (

@@ -7,16 +7,55 @@ import numpy as np
 import pytest
 
 from oxygen_ros.control import JointLimits, TickConfig
-from oxygen_ros.runtime.tick_loop import TickLoop, TickLoopConfig
-from oxygen_ros.runtime.tick_thread import TickThread
+from oxygen_ros.robot.actuation import Actuation
+from oxygen_ros.robot.faults import FaultLog, ListLogger
+from oxygen_ros.runtime.tick_loop import TickLoop
 from oxygen_ros.types import ActionChunk, Provenance, RobotState
 
 PERIOD_NS = 20_000_000
 TIMEOUT_S = 10.0
 
 
+class Outlet:
+    """Keeps what is shown."""
+
+    def __init__(self):
+        self.decisions = []
+
+    def command(self, values):
+        pass
+
+    def target(self, decision, lateness_ns, stamp_ns):
+        self.decisions.append(decision)
+
+
+class Clock:
+    """This machine's steady clock, with ROS time on it."""
+
+    def now_ns(self):
+        return time.monotonic_ns()
+
+    def offset_ns(self):
+        return 0
+
+
+def make_actuation(config, limits, newest_state, outlet):
+    log = ListLogger()
+    return Actuation(
+        ('joint',),
+        config,
+        limits,
+        0.1,
+        newest_state,
+        Clock(),
+        outlet,
+        lambda state, stamp_ns, request: None,
+        log,
+        FaultLog(log),
+    )
+
+
 def test_a_tick_that_fails_holds_and_the_next_ones_come():
-    decisions = []
     now_ns = time.monotonic_ns()
     state = RobotState(now_ns, now_ns, np.zeros(1, np.float32))
     failing = True
@@ -26,24 +65,22 @@ def test_a_tick_that_fails_holds_and_the_next_ones_come():
             raise RuntimeError('broken on purpose')
         return state
 
-    loop = TickLoop(
-        TickLoopConfig(
-            TickConfig(1, space=('joint_velocity',), state_max_age_s=1000.0), JointLimits.create(1)
-        ),
-        lambda decision, lateness_ns: decisions.append(decision.target),
-        newest_state,
-    )
-    loop.arming.enable()
-    loop.prepare()
+    outlet = Outlet()
+    config = TickConfig(1, space=('joint_velocity',), state_max_age_s=1000.0)
+    actuation = make_actuation(config, JointLimits.create(1), newest_state, outlet)
+    loop = TickLoop(actuation, None)
+    actuation.arming.enable()
+    actuation.restart()
     loop.start(time.monotonic_ns())
     try:
-        wait_for(lambda: len(decisions) >= 3)
+        wait_for(lambda: len(outlet.decisions) >= 3)
         failing = False
-        wait_for(lambda: decisions[-1].hold_reason != 'error')
+        wait_for(lambda: outlet.decisions[-1].target.hold_reason != 'error')
         num_errors = loop.thread.num_errors
     finally:
         loop.stop('shutdown')
-    failed = [target for target in decisions if target.hold_reason == 'error']
+    targets = [decision.target for decision in outlet.decisions]
+    failed = [target for target in targets if target.hold_reason == 'error']
     assert len(failed) == num_errors >= 3
     assert all(target.values.tolist() == [0.0] for target in failed)  # what stops a velocity
 
@@ -52,25 +89,21 @@ class Played:
     """One joint that a chunk moves at 1 rad/s from tick 0 on, ticked by hand."""
 
     def __init__(self, **limits):
-        self.sent = []
+        self.outlet = Outlet()
         state = RobotState(0, 0, np.zeros(1, np.float32))
-        self.loop = TickLoop(
-            TickLoopConfig(
-                TickConfig(
-                    1,
-                    state_max_age_s=1000.0,
-                    max_observation_age_ms=60_000.0,
-                    activation_ramp_s=0.0,
-                    recovery_ramp_s=0.0,
-                ),
-                JointLimits.create(1, **limits),
-            ),
-            lambda decision, lateness_ns: self.sent.append(decision),
-            lambda: state,
+        config = TickConfig(
+            1,
+            state_max_age_s=1000.0,
+            max_observation_age_ms=60_000.0,
+            activation_ramp_s=0.0,
+            recovery_ramp_s=0.0,
         )
-        self.loop.arming.enable()
-        epoch = self.loop.prepare()
-        self.loop.buffer.add(
+        self.actuation = make_actuation(
+            config, JointLimits.create(1, **limits), lambda: state, self.outlet
+        )
+        self.actuation.arming.enable()
+        epoch = self.actuation.restart()
+        self.actuation.buffer.add(
             ActionChunk(
                 1,
                 epoch,
@@ -86,8 +119,12 @@ class Played:
         )
 
     def tick(self, number):
-        self.loop.decide(number * PERIOD_NS, number)
-        self.loop.send(number * PERIOD_NS, number)
+        self.actuation.decide(number * PERIOD_NS, number)
+        self.actuation.send(number * PERIOD_NS, number)
+
+    @property
+    def sent(self):
+        return self.outlet.decisions
 
     @property
     def values(self):
@@ -100,7 +137,7 @@ def test_a_target_that_was_decided_and_never_sent_leaves_no_trace():
         played.tick(number)
         other.tick(number)
     for number in (3, 4, 5):
-        played.loop.decide(number * PERIOD_NS, number)  # its deadline passed meanwhile
+        played.actuation.decide(number * PERIOD_NS, number)  # its deadline passed meanwhile
     played.tick(6)
     other.tick(6)
     assert played.values == other.values
@@ -112,9 +149,8 @@ def test_the_last_hold_is_at_what_was_sent():
     played = Played()
     for number in range(3):
         played.tick(number)
-    played.loop.decide(3 * PERIOD_NS, 3)
-    played.loop._thread = TickThread(1.0, lambda deadline_ns, tick: None)  # that has ended
-    played.loop.stop('deactivated')
+    played.actuation.decide(3 * PERIOD_NS, 3)
+    played.actuation.finish(4, 'deactivated')
     assert played.sent[-1].target.hold_reason == 'deactivated'
     assert played.values[-1] == played.values[-2]
 
@@ -132,9 +168,9 @@ def test_who_drives_may_change_after_the_decision(request_, reason, is_sent):
     played = Played()
     for number in range(3):
         played.tick(number)
-    played.loop.decide(3 * PERIOD_NS, 3)
-    getattr(played.loop.arming, request_)()
-    played.loop.send(3 * PERIOD_NS, 3)
+    played.actuation.decide(3 * PERIOD_NS, 3)
+    getattr(played.actuation.arming, request_)()
+    played.actuation.send(3 * PERIOD_NS, 3)
     assert [decision.target.tick for decision in played.sent] == [0, 1, 2, 3]
     last = played.sent[-1]
     assert (last.target.hold_reason, last.armed) == (reason, is_sent)

@@ -10,7 +10,7 @@ from rclpy.node import Node
 from std_srvs.srv import SetBool, Trigger
 
 from ...control import Arming, ArmReply
-from ..faults import FaultLog
+from ...robot.faults import FaultLog
 
 NOT_CONFIGURED = 'expected a configured node, got an unconfigured one'
 

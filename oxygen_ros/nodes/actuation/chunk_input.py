@@ -15,7 +15,7 @@ import oxygen_ros.msg as msg
 from ...control import ChunkBuffer
 from ...errors import OxygenError
 from ...types import ActionChunk, Provenance
-from ..clocks import ns_of
+from ..messages import ns_of
 
 _MAX_SPAN_S = 60.0  # of a step, a pass, a delay; more is a mistake of units
 _FUTURE_TOLERANCE_NS = 10_000_000

@@ -11,6 +11,8 @@ from typing import Any
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.node import Node
 
+from .target_publisher import TargetPublisher
+
 _PERIOD_S = 2.0
 _TIMEOUT_S = 5.0
 
@@ -41,6 +43,12 @@ class ControllerWatch:
                 service_type, self._service, callback_group=MutuallyExclusiveCallbackGroup()
             )
         )
+
+    @classmethod
+    def of(cls, node: Node, manager: str, targets: TargetPublisher) -> ControllerWatch | None:
+        """Return a watch of the controllers of a node's targets, if it is to ask for them."""
+        topics = [output.publisher.topic_name for output in targets.outputs]
+        return cls(node, manager, topics) if manager else None
 
     def problems(self) -> list[str]:
         """Return what is wrong as of the last answer; ask anew when it is time."""

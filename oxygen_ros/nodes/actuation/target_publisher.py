@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-import time
 from typing import TypeAlias
 
 from builtin_interfaces.msg import Duration
 import numpy as np
+from numpy.typing import NDArray
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from std_msgs.msg import Float64MultiArray
@@ -17,10 +17,10 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 import oxygen_ros.msg as msg
 
-from ...control import ActuationMode, Decision, TickConfig, TickStatistics
+from ...control import ActuationMode, Decision, TickConfig
 from ...robot.actuator_groups import ActuatorGroup
-from ..clocks import ClockBridge, NS_PER_S, stamp_of
-from ..faults import FaultLog
+from ...robot.messages import NS_PER_S, target_fields
+from ..messages import stamp_of
 from ..middleware.command_bytes import CommandBytes
 from ..middleware.endpoints import make_publisher
 
@@ -81,10 +81,10 @@ _OUTPUTS: dict[str, type[Output]] = {'trajectory': TrajectoryOutput, 'commands':
 
 
 class TargetPublisher:
-    """Publishes each decision of the tick.
+    """Sends targets to the actuators and shows them on ~/target.
 
-    `publish` is called by the tick's thread, and once more by another after that thread has ended;
-    no other thread writes to the messages. Publishing needs no executor.
+    Called by the tick's thread, and once more by another after that thread has ended; no other
+    thread writes to the messages. Publishing needs no executor.
 
     :param prefix: of the topics' names: `~`, or the node in whose name they are published.
     """
@@ -95,15 +95,9 @@ class TargetPublisher:
         joints: Sequence[str],
         groups: Sequence[ActuatorGroup],
         config: TickConfig,
-        clock: ClockBridge,
-        faults: FaultLog,
         prefix: str = '~',
     ) -> None:
-        self.statistics = TickStatistics(config.max_observation_age_ns)
-        self.newest: Decision | None = None
         self._node = node
-        self._clock = clock
-        self._faults = faults
         # None in a dry run: what has no topic cannot reach an actuator.
         self.outputs: list[Output] = (
             []
@@ -120,47 +114,23 @@ class TargetPublisher:
             node, msg.Target, f'{prefix}/target', QoSProfile(depth=100)
         )
 
-    def publish(self, decision: Decision, lateness_ns: int) -> None:
-        """Send a target if armed, show it, and count it.
+    def command(self, values: NDArray[np.float64]) -> None:
+        """Send a target to the actuators."""
+        for output in self.outputs:
+            output.send(values)
 
-        :param lateness_ns: from the deadline to the decision; measured again after publication.
-        """
-        try:
-            self._publish(decision)
-        except Exception as error:  # noqa: B902, BLE001 the next tick comes all the same
-            self._faults.note('target', error)
-        self.newest = decision
-
-    def _publish(self, decision: Decision) -> None:
-        target = decision.target
-        if decision.armed:
-            for output in self.outputs:
-                output.send(target.values)
-        lateness_ns = time.monotonic_ns() - target.deadline_ns
-        age_ns = target.observation_age_ns
-        message = self._target
-        message.header.stamp = stamp_of(target.deadline_ns + self._clock.offset_ns())
-        message.tick = target.tick
+    def target(self, decision: Decision, lateness_ns: int, stamp_ns: int) -> None:
+        """Show a target, sent or not; the stamp is its deadline in ROS time."""
+        target, message = decision.target, self._target
+        message.header.stamp = stamp_of(stamp_ns)
         self._positions[:] = target.values
-        message.armed = decision.armed and bool(self.outputs)
-        message.held = target.held
-        message.hold_reason = target.hold_reason
-        message.lateness_s = lateness_ns * 1e-9
-        message.observation_age_s = -1.0 if age_ns is None else age_ns * 1e-9
-        message.chunk_ids = target.chunk_ids
-        message.observation_ids = target.observation_ids
-        message.weights = target.weights
+        is_sent = decision.armed and bool(self.outputs)
+        for name, value in target_fields(decision, is_sent, lateness_ns).items():
+            setattr(message, name, value)
         self._publisher.publish(message)
-        self.statistics.record(
-            target.tick,
-            lateness_ns,
-            hold_reason=target.hold_reason,
-            armed=decision.armed,
-            observation_age_ns=age_ns,
-        )
 
     def destroy(self) -> None:
-        """Take the topics back."""
+        """Destroy the topics."""
         for output in self.outputs:
             self._node.destroy_publisher(output.publisher)
         self._node.destroy_publisher(self._publisher)

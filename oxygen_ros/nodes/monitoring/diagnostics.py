@@ -4,23 +4,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-import time
+from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.node import Node
+from rclpy.subscription import Subscription
 from std_msgs.msg import Header
 
-from ..clocks import ClockBridge, stamp_of
-from ..middleware.endpoints import make_publisher
+from ...robot.clock import RobotClock, ros_now_ns
+from ...robot.status import Finding, Level, Status
+from ..messages import stamp_of
+from ..middleware.endpoints import make_publisher, publisher_problems
 
-OK = DiagnosticStatus.OK
-WARN = DiagnosticStatus.WARN
-ERROR = DiagnosticStatus.ERROR
-
-Finding = tuple[bytes, str]
-Figures = list[tuple[str, object]]
-Task = Callable[[], tuple[list[Finding], Figures]]
-"""Returns what is wrong (level and cause each) and the figures (key with its unit, value)."""
+Task = Callable[[], Status]
 
 
 class DiagnosticsPublisher:
@@ -29,7 +25,7 @@ class DiagnosticsPublisher:
     :param hardware_id: what the figures are about, such as the model.
     """
 
-    def __init__(self, node: Node, hardware_id: str, clock: ClockBridge) -> None:
+    def __init__(self, node: Node, hardware_id: str, clock: RobotClock) -> None:
         self._node = node
         self._hardware_id = hardware_id
         self._clock = clock
@@ -43,25 +39,25 @@ class DiagnosticsPublisher:
 
     def publish(self) -> None:
         """Publish all statuses."""
-        stamp = stamp_of(time.monotonic_ns() + self._clock.offset_ns())
         self._publisher.publish(
             DiagnosticArray(
-                header=Header(stamp=stamp),
+                header=Header(stamp=stamp_of(ros_now_ns(self._clock))),
                 status=[self._status(name, task) for name, task in self._tasks.items()],
             )
         )
 
     def destroy(self) -> None:
-        """Take the topic back."""
+        """Destroy the topic."""
         self._node.destroy_publisher(self._publisher)
 
     def _status(self, name: str, task: Task) -> DiagnosticStatus:
         try:
             findings, figures = task()
         except Exception as error:  # noqa: B902, BLE001 one task's fault is a finding of its own
-            findings, figures = [(ERROR, f'{type(error).__name__}: {error}')], []
+            findings, figures = [Finding(Level.ERROR, f'{type(error).__name__}: {error}')], []
+        level = max((finding.level for finding in findings), default=Level.OK)
         return DiagnosticStatus(
-            level=max((level for level, _ in findings), default=OK),
+            level=bytes((level,)),
             name=f'{self._node.get_fully_qualified_name().lstrip("/")}: {name}',
             message=_message(findings),
             hardware_id=self._hardware_id,
@@ -69,8 +65,20 @@ class DiagnosticsPublisher:
         )
 
 
+def with_graph(
+    status: Status, node: Node, subscriptions: Iterable[Subscription[Any]], level: Level
+) -> Status:
+    """Add to a status why publishers cannot be heard."""
+    problems = [
+        Finding(level, problem)
+        for subscription in subscriptions
+        for problem in publisher_problems(node, subscription)
+    ]
+    return Status([*status.findings, *problems], status.figures)
+
+
 def _message(findings: Iterable[Finding]) -> str:
-    causes = [cause for _, cause in sorted(findings, key=lambda finding: finding[0], reverse=True)]
+    causes = [finding.cause for finding in sorted(findings, key=lambda finding: -finding.level)]
     return '; '.join(causes) or 'OK'
 
 

@@ -33,7 +33,7 @@ from ...replay.play_clock import PlayClock
 from ...replay.read_ahead import ReadAhead
 from ...replay.restamp import read_stamp, StampShift, write_stamp
 from ...setting import setting
-from ..clocks import stamp_of
+from ..messages import stamp_of
 from ..parameters import declare_fixed
 from ..process import run_node
 

@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""What a run leaves on disk, and what is read from there."""
