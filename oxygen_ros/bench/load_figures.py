@@ -9,41 +9,38 @@ import numpy as np
 
 from ..engine.scheduling.timeline import EventKind
 from ..errors import OxygenError
+from ..figures.ticks import expected_deadlines, percentile, summarise_ticks
+from ..types import CONTROL_RATE_HZ
 
 if TYPE_CHECKING:
     from ..nodes.clients.load_client import LoadRecording
-
-ON_TIME_MS = 2.0
-_RATE_HZ = 50.0
 
 
 def tick_figures(recording: LoadRecording, max_age_ms: float) -> dict[str, Any]:
     """Return the figures of the targets that the client saw.
 
-    Deadlines without a target, told from the gaps of the tick numbers, count as not on time. A
-    node that fell silent leaves no gap, so nearly as many deadlines are taken as the time has: 2
-    fewer, since one at either end may lie outside it.
-
     :raises OxygenError: no target came at all.
     """
     if not recording.ticks:
         raise OxygenError(f'expected targets of the node, got none in {recording.duration_s:g} s')
-    lateness = np.array(recording.lateness_ms)
     age = np.array(recording.age_ms)
-    held = np.array(recording.held, dtype=bool)
-    fresh = ~held & (age >= 0.0) & (age <= max_age_ms)
-    span = recording.ticks[-1] - recording.ticks[0] + 1
-    num_deadlines = max(span, round(recording.duration_s * _RATE_HZ) - 2)
-    on_time = int((fresh & (lateness <= ON_TIME_MS)).sum())
+    ticks = summarise_ticks(
+        recording.ticks,
+        recording.lateness_ms,
+        recording.held,
+        age,
+        max_age_ms,
+        expected_deadlines(recording.duration_s, CONTROL_RATE_HZ),
+    )
     return {
-        'sd_ms': float(lateness.std()),
-        'p99_ms': _percentile(lateness, 99),
-        'worst_ms': float(lateness.max()),
-        'on_time': on_time / num_deadlines,
-        'within_1ms': float((lateness <= 1.0).sum()) / num_deadlines,
-        'held': int(held.sum()),
-        'skipped': num_deadlines - len(lateness),
-        'ticks': len(lateness),
+        'sd_ms': ticks.sd_ms,
+        'p99_ms': ticks.p99_ms,
+        'worst_ms': ticks.worst_ms,
+        'on_time': ticks.on_time,
+        'within_1ms': ticks.within_1ms,
+        'held': ticks.held,
+        'skipped': ticks.skipped,
+        'ticks': ticks.ticks,
         'age_ms': {'p50': _percentile(age[age >= 0], 50), 'p99': _percentile(age[age >= 0], 99)},
     }
 
@@ -124,4 +121,5 @@ def _num_lost(run: dict[str, Any]) -> int:
 
 
 def _percentile(values: Any, percent: float) -> float | None:
-    return float(np.percentile(values, percent)) if len(values) else None
+    """Return a percentile as JSON has it: None where nothing was measured."""
+    return percentile(values, percent) if len(values) else None

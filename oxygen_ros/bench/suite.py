@@ -20,7 +20,6 @@ from .stages import measure as measure_stages
 from .subject import Subject, TINY
 from .tables import print_figures
 
-MICRO_SLICE_MS = 3.5
 _KV_TOKENS = 1024
 _CONSOLE = Console()
 
@@ -92,7 +91,7 @@ def run(quick: bool, subject: Subject = TINY) -> dict[str, Any]:
     if subject.is_checkpoint:
         figures |= measure_stages(Path(subject.model))
     _finish_action(figures, model, rates)
-    gates = judge(figures, full_rounds, separate_rounds, MICRO_SLICE_MS, LOADS[-1].scene_period_s)
+    gates = judge(figures, full_rounds, separate_rounds, LOADS[-1].scene_period_s)
     figures['gates'] = {
         gate.name: {'ours': gate.ours, 'limit': gate.limit, 'holds': gate.holds} for gate in gates
     }

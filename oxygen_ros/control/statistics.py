@@ -10,11 +10,11 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ..figures.ticks import ON_TIME_MS, on_time_ratio, percentile
 from .clock import NS_PER_MS
 
 Float64Array: TypeAlias = NDArray[np.float64]
 
-ON_TIME_NS = 2 * NS_PER_MS
 CAPACITY = 65_536  # ticks; 21 minutes at 50 Hz, 1 MiB
 
 
@@ -103,11 +103,12 @@ class TickStatistics:
         :returns: whether the tick was on time
         """
         fresh = not hold_reason
+        # The scalars of `is_on_time`, without an array for each tick.
         on_time = (
             fresh
-            and lateness_ns <= ON_TIME_NS
+            and lateness_ns <= ON_TIME_MS * NS_PER_MS
             and observation_age_ns is not None
-            and observation_age_ns <= self.max_observation_age_ns
+            and 0 <= observation_age_ns <= self.max_observation_age_ns
         )
         held = armed and not fresh
         skipped = max(tick - self._next_tick, 0)
@@ -181,32 +182,22 @@ class TickStatistics:
         worst_ms: float,
     ) -> TickFigures:
         nan = float('nan')
-        due = ticks + overruns
         rows = self._newest(num_rows)
         lateness_ms = self._lateness_ms[rows]
         age_ms = self._age_ms[rows]
         age_ms = age_ms[~np.isnan(age_ms)]
-        p50_ms, p99_ms = _percentiles(lateness_ms)
-        age_p50_ms, age_p99_ms = _percentiles(age_ms)
         return TickFigures(
             ticks=ticks,
             held=held,
             overruns=overruns,
             on_time=on_time,
-            on_time_ratio=on_time / due if due else nan,
+            on_time_ratio=on_time_ratio(on_time, ticks, overruns),
             lateness_mean_ms=float(lateness_ms.mean()) if num_rows else nan,
             lateness_sd_ms=float(lateness_ms.std()) if num_rows else nan,
-            lateness_p50_ms=p50_ms,
-            lateness_p99_ms=p99_ms,
+            lateness_p50_ms=percentile(lateness_ms, 50.0),
+            lateness_p99_ms=percentile(lateness_ms, 99.0),
             lateness_max_ms=worst_ms if num_rows else nan,
-            observation_age_p50_ms=age_p50_ms,
-            observation_age_p99_ms=age_p99_ms,
+            observation_age_p50_ms=percentile(age_ms, 50.0),
+            observation_age_p99_ms=percentile(age_ms, 99.0),
             hold_reasons=dict(self._hold_reasons),
         )
-
-
-def _percentiles(values: Float64Array) -> tuple[float, float]:
-    if not len(values):
-        return float('nan'), float('nan')
-    p50, p99 = np.percentile(values, (50.0, 99.0))
-    return float(p50), float(p99)

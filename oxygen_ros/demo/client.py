@@ -17,7 +17,7 @@ from oxygen_ros.msg import ActionChunk, LatencyReport, Provenance, SceneGraph, T
 from oxygen_ros.srv import UpdateSceneGraph
 
 from ..nodes.clients.node_driver import NodeDriver, run_driver
-from .figures import Recording
+from .figures import DemoRun
 
 _QUESTION_PERIOD_S = 4.0
 _FIRST_QUESTION_S = 0.5
@@ -33,7 +33,7 @@ class DemoPlan:
     max_observation_age_s: float
 
 
-def run_client(plan: DemoPlan, check: Callable[[], None]) -> Recording:
+def run_client(plan: DemoPlan, check: Callable[[], None]) -> DemoRun:
     """Run the client to its end; `check` raises when a child process has ended.
 
     :raises OxygenError: the node refused, did not answer in time, or no camera streamed.
@@ -47,7 +47,7 @@ class DemoClient(NodeDriver):
     def __init__(self, plan: DemoPlan, check: Callable[[], None]) -> None:
         super().__init__('oxygen_demo', check)
         self._plan = plan
-        self._recording = Recording(plan.duration_s, plan.max_observation_age_s)
+        self._recording = DemoRun(plan.duration_s, plan.max_observation_age_s)
         self._question_ns = 0
         self._asking = False
         self._heard_first = False
@@ -62,7 +62,7 @@ class DemoClient(NodeDriver):
         latched = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         self.create_subscription(SceneGraph, 'oxygen/scene_graph', self._on_scene_graph, latched)
 
-    def run(self) -> Recording:
+    def run(self) -> DemoRun:
         """Run the whole demo."""
         self.bring_up(self._plan.cameras)
         self._play()
@@ -118,7 +118,12 @@ class DemoClient(NodeDriver):
     def _on_target(self, target: Target) -> None:
         stamp_ns = target.header.stamp.sec * 1_000_000_000 + target.header.stamp.nanosec
         self._recording.add_tick(
-            stamp_ns, target.held, target.hold_reason, target.lateness_s, target.observation_age_s
+            target.tick,
+            stamp_ns,
+            target.held,
+            target.hold_reason,
+            target.lateness_s,
+            target.observation_age_s,
         )
 
     def _on_chunk(self, chunk: ActionChunk) -> None:
@@ -150,7 +155,7 @@ class DemoClient(NodeDriver):
         sd_ms = report.jitter_sd_ms if report is not None else float('nan')
         answer = ' '.join(self._answer.split())[:40]
         self.say(
-            f'{elapsed_s:5.0f} s  ticks {recording.ticks}  held {recording.held}  '
+            f'{elapsed_s:5.0f} s  ticks {recording.ticks}  held {sum(recording.held)}  '
             f'jitter sd {sd_ms:.2f} ms  chunks {recording.chunks}  '
             f'answers {recording.dialogue_results}  '
             f'scene graphs {recording.scene_graphs}  {answer!r}'

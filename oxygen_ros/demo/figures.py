@@ -4,23 +4,23 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-import math
 import statistics
 
-ON_TIME_S = 0.002  # a target is on time when published within this of its deadline
+from ..figures.ticks import expected_deadlines, summarise_ticks
+from ..types import CONTROL_RATE_HZ
 
 
 @dataclass(slots=True)
-class Recording:
+class DemoRun:
     """What the client received between activation and its end."""
 
     duration_s: float
     max_observation_age_s: float
     action_horizon: int = 0
     first_deadline_ns: int | None = None  # ROS time of tick 0
-    ticks: int = 0
-    held: int = 0
-    on_time: int = 0
+    held: list[bool] = field(default_factory=list)  # of each tick, as the lists below
+    numbers: list[int] = field(default_factory=list)
+    ages_ms: list[float] = field(default_factory=list)
     hold_reasons: dict[str, int] = field(default_factory=dict)
     lateness_ms: list[float] = field(default_factory=list)
     chunks: int = 0
@@ -34,21 +34,31 @@ class Recording:
     kv_bytes_shared: int = 0  # when isolated caches would have taken most
     kv_bytes_isolated: int = 0
 
+    @property
+    def ticks(self) -> int:
+        """Targets that came."""
+        return len(self.numbers)
+
     def add_tick(
-        self, deadline_ns: int, held: bool, reason: str, lateness_s: float, age_s: float
+        self,
+        number: int,
+        deadline_ns: int,
+        held: bool,
+        reason: str,
+        lateness_s: float,
+        age_s: float,
     ) -> None:
         """Count one published target, if its deadline lies within the run."""
         if self.first_deadline_ns is None:
             self.first_deadline_ns = deadline_ns
         if not 0 <= deadline_ns - self.first_deadline_ns < round(self.duration_s * 1e9):
             return
-        self.ticks += 1
-        self.held += held
+        self.numbers.append(number)
+        self.held.append(held)
         if held:
             self.hold_reasons[reason] = self.hold_reasons.get(reason, 0) + 1
         self.lateness_ms.append(lateness_s * 1e3)
-        fresh = not held and 0.0 <= age_s <= self.max_observation_age_s
-        self.on_time += fresh and lateness_s <= ON_TIME_S
+        self.ages_ms.append(age_s * 1e3)
 
     def add_images(self, cameras: list[str], stamps_ns: list[int]) -> None:
         """Note the images behind one published result."""
@@ -81,15 +91,22 @@ class Figures:
         return asdict(self)
 
 
-def summarise(recording: Recording) -> Figures:
+def summarise(recording: DemoRun) -> Figures:
     """Turn a recording into figures; first-token time is the median."""
-    lateness = recording.lateness_ms
+    ticks = summarise_ticks(
+        recording.numbers,
+        recording.lateness_ms,
+        recording.held,
+        recording.ages_ms,
+        recording.max_observation_age_s * 1e3,
+        expected_deadlines(recording.duration_s, CONTROL_RATE_HZ),
+    )
     chunks_per_s = recording.chunks / recording.duration_s
     return Figures(
-        ticks=recording.ticks,
-        held=recording.held,
-        on_time=recording.on_time / recording.ticks if recording.ticks else 0.0,
-        jitter_sd_ms=statistics.pstdev(lateness) if lateness else math.nan,
+        ticks=ticks.ticks,
+        held=ticks.held,
+        on_time=ticks.on_time,
+        jitter_sd_ms=ticks.sd_ms,
         chunks_per_s=chunks_per_s,
         actions_per_s=chunks_per_s * recording.action_horizon,
         ttft_ms=statistics.median(recording.ttft_ms) if recording.ttft_ms else None,

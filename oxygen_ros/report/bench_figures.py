@@ -10,10 +10,6 @@ from typing import Any
 
 from ..errors import OxygenError
 
-# Least to most load; rows from the plainest setting to the full one.
-LOADS = ('idle', 'dialogue1', 'dialogue4_scene', 'dialogue4_scene_cameras')
-ROWS = ('two_process', 'isolated_fifo', 'unmanaged', 'shared_fifo', 'shared_batched', 'full')
-
 
 def read_bench(path: Path) -> tuple[dict[str, float], dict[str, str]]:
     """Return the numbers and the texts of a benchmark's JSON, by dotted name.

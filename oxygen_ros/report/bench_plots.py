@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .bench_figures import LOADS, names_under, ROWS
+from ..figures.claims import LOADS, ROWS
+from ..figures.thresholds import Level
+from .bench_figures import names_under
 from .colours import BLUE, GREEN, GREY, LEVELS, ORANGE, PINK, PURPLE, SKY
 from .drawing import canvas, legend_above, Picture, picture, plain_log_axis, shared_legend
-from .thresholds import Level
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from .thresholds import Level
+from ..figures.thresholds import Level
 
 BLUE = '#3b82d6'
 ORANGE = '#e08a1e'

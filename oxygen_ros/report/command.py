@@ -103,9 +103,9 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _bench_page(path: Path) -> Page:
+    from ..figures.claims import compare
     from .bench_figures import read_bench
     from .bench_plots import pictures_of
-    from .claims import compare
     from .page import Page
 
     figures, texts = read_bench(path)
@@ -121,8 +121,8 @@ def _bench_page(path: Path) -> Page:
 
 
 def _recording_page(args: argparse.Namespace) -> tuple[Page, Recording]:
+    from ..figures.claims import compare
     from ..replay.bag import open_bag
-    from .claims import compare
     from .page import Page
     from .recorded_figures import figures_of
     from .recording_plots import drops_text, pictures_of

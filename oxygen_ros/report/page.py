@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 
-from .claims import Finding, Verdict
+from ..figures.claims import ClaimFigure, Outcome
 from .drawing import Picture
 
 # Nothing may be fetched, whatever a text of the recording tries.
@@ -41,7 +41,7 @@ class Page:
     title: str
     source: str
     notes: Sequence[str]  # a line each; what was lost, what was left out
-    findings: Sequence[Finding]
+    findings: Sequence[ClaimFigure]
     pictures: Sequence[Picture]
     figures: Mapping[str, float]
     texts: Mapping[str, str] = field(default_factory=dict)
@@ -68,13 +68,13 @@ def render(page: Page) -> str:
     return '\n'.join(parts) + '\n'
 
 
-def _claims(findings: Sequence[Finding]) -> str:
+def _claims(findings: Sequence[ClaimFigure]) -> str:
     rows = []
     for finding in findings:
         claim = finding.claim
-        mark = finding.verdict.value
+        mark = finding.outcome.value
         claimed = claim.claimed + (f'; {finding.note}' if finding.note else '')
-        name = finding.verdict.name.lower()
+        name = finding.outcome.name.lower()
         source = f'<code>{escape(finding.name)}</code>' if finding.name else ''
         rows.append(
             f'<tr><td>{claim.requirement}</td><td>{escape(claim.what)}</td>'
@@ -83,9 +83,9 @@ def _claims(findings: Sequence[Finding]) -> str:
         )
     head = '<tr><th></th><th>claim</th><th>claimed</th><th>here</th><th></th><th>figure</th></tr>'
     count = {
-        verdict: sum(finding.verdict is verdict for finding in findings) for verdict in Verdict
+        outcome: sum(finding.outcome is outcome for finding in findings) for outcome in Outcome
     }
-    line = ', '.join(f'{number} {verdict.value}' for verdict, number in count.items() if number)
+    line = ', '.join(f'{number} {outcome.value}' for outcome, number in count.items() if number)
     return f'<section><p>{line}</p><table>{head}{"".join(rows)}</table></section>'
 
 

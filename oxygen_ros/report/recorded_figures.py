@@ -9,30 +9,19 @@ import math
 import numpy as np
 
 from ..engine.scheduling.timeline import EventKind
+from ..figures.ticks import is_on_time, MAX_OBSERVATION_AGE_MS, percentile, summarise_ticks
 from .latency_fields import growth, kv_reduction
 from .recording import Float64Array, Recording
 
 Figures = dict[str, float]
 
-ON_TIME_MS = 2.0
-MAX_OBSERVATION_AGE_MS = 400.0  # the node's default
-
 
 def on_time(table: Float64Array, max_age_ms: float) -> Float64Array:
-    """Return 1 for each target that was on time, else 0: [num_ticks].
-
-    On time: published within 2 ms of its deadline, not held, its observation not too old.
-    """
-    lateness_ms, age_ms, held = table[:, 1], table[:, 2], table[:, 4]
-    good = (lateness_ms <= ON_TIME_MS) & (age_ms <= max_age_ms) & (held == 0.0)
-    flags: Float64Array = good.astype(np.float64)
+    """Return 1 for each target that was on time, else 0: [num_ticks]."""
+    flags: Float64Array = is_on_time(table[:, 1], table[:, 4], table[:, 2], max_age_ms).astype(
+        np.float64
+    )
     return flags
-
-
-def skipped(table: Float64Array) -> int:
-    """Return the ticks that are missing between two recorded ones."""
-    steps = np.diff(table[:, 0])
-    return int((steps[steps > 1.0] - 1.0).sum())
 
 
 def figures_of(recording: Recording, max_age_ms: float = MAX_OBSERVATION_AGE_MS) -> Figures:
@@ -76,17 +65,14 @@ def _ticks(figures: Figures, recording: Recording, max_age_ms: float) -> None:
     table = armed_ticks(recording)
     if not len(table):
         return
-    missing = skipped(table)
-    lateness_ms = table[:, 1]
-    figures['tick.recorded.sd_ms'] = float(lateness_ms.std())
-    figures['tick.recorded.p50_ms'] = float(np.percentile(lateness_ms, 50.0))
-    figures['tick.recorded.p99_ms'] = float(np.percentile(lateness_ms, 99.0))
-    figures['tick.recorded.worst_ms'] = float(lateness_ms.max())
-    figures['tick.recorded.on_time'] = float(
-        on_time(table, max_age_ms).sum() / (len(table) + missing)
-    )
-    figures['tick.recorded.held'] = float(table[:, 4].sum())
-    figures['tick.recorded.skipped'] = float(missing)
+    ticks = summarise_ticks(table[:, 0], table[:, 1], table[:, 4], table[:, 2], max_age_ms)
+    figures['tick.recorded.sd_ms'] = ticks.sd_ms
+    figures['tick.recorded.p50_ms'] = ticks.p50_ms
+    figures['tick.recorded.p99_ms'] = ticks.p99_ms
+    figures['tick.recorded.worst_ms'] = ticks.worst_ms
+    figures['tick.recorded.on_time'] = ticks.on_time
+    figures['tick.recorded.held'] = float(ticks.held)
+    figures['tick.recorded.skipped'] = float(ticks.skipped)
     _spread(figures, 'tick.recorded.age_ms', table[:, 2])
 
 
@@ -153,5 +139,5 @@ def _slices(figures: Figures, recording: Recording) -> None:
 def _spread(figures: Figures, name: str, values: Float64Array) -> None:
     known = values[~np.isnan(values)]
     if len(known):
-        figures[f'{name}.p50'] = float(np.percentile(known, 50.0))
-        figures[f'{name}.p99'] = float(np.percentile(known, 99.0))
+        figures[f'{name}.p50'] = percentile(known, 50.0)
+        figures[f'{name}.p99'] = percentile(known, 99.0)

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..figures.thresholds import Level, THRESHOLDS
+from ..figures.ticks import ON_TIME_MS
 from .colours import BLUE, GREEN, GREY, LEVELS, ORANGE, PURPLE, SERIES, SKY
 from .drawing import canvas, legend_above, Picture, picture, plain_log_axis
 from .latency_fields import growth
-from .recorded_figures import armed_ticks, first_token_ms, on_time, ON_TIME_MS
+from .recorded_figures import armed_ticks, first_token_ms, on_time
 from .recording import Float64Array, Recording
-from .thresholds import Level, THRESHOLDS
 from .worst_second import worst_second
 
 _MAX_POINTS = 4000

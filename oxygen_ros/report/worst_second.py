@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..engine.scheduling.timeline import EventKind
+from ..figures.thresholds import Level
+from ..figures.ticks import ON_TIME_MS
 from .colours import BLUE, GREEN, GREY, LEVELS, ORANGE, PURPLE, SKY
 from .drawing import legend_above, Picture, picture, stacked
 from .latency_fields import growth
-from .recorded_figures import on_time, ON_TIME_MS
+from .recorded_figures import on_time
 from .recording import Float64Array, Recording
-from .thresholds import Level
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

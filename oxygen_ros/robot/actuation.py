@@ -82,6 +82,7 @@ class Actuation:
         self.tick = ControlTick(config, limits, self.buffer, self.arming)
         self.statistics = TickStatistics(config.max_observation_age_ns)
         self.newest: Decision | None = None
+        self.failure = ''  # of the newest tick that failed
         self.problem = ''  # why a robot_description is not in force
         self._joints = joints
         self._newest_state = newest_state
@@ -117,7 +118,9 @@ class Actuation:
         self._withdraw()
         try:
             self._decided = self.tick.decide(tick, deadline_ns, self._newest_state())
-        except Exception:
+        except Exception as error:
+            self.failure = f'{type(error).__name__}: {error}'
+            self._faults.note('tick', error)
             # Without a target a robot in velocity mode would move on.
             self._decided = self.tick.hold(tick, deadline_ns, hold_reasons.ERROR)
             raise

@@ -36,7 +36,8 @@ def actuation_status(
     if is_running and figures.overruns:
         findings.append(Finding(Level.WARN, f'{figures.overruns} ticks missed'))
     if is_running and num_errors:
-        findings.append(Finding(Level.ERROR, f'{num_errors} ticks failed'))
+        failed = f'{num_errors} ticks failed, last: {actuation.failure}'
+        findings.append(Finding(Level.ERROR, failed))
     if actuation.problem:
         findings.append(Finding(Level.ERROR if view.sending else Level.WARN, actuation.problem))
     dry_run = actuation.tick.config.dry_run

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ..engine.scheduling.cost_model import OnlineCostModel
 from ..engine.scheduling.timeline import EventKind
 from ..engine.scheduling.work import UnitKind
+from ..figures.ticks import on_time_ratio, percentile
 from .robot import Robot
 
 _TICK_FIELDS = (
@@ -64,7 +65,7 @@ class LatencyFigures:
             'ticks': float(ticks),
             'held': float(held),
             'overruns': float(overruns),
-            'on_time_ratio': on_time / (ticks + overruns) if ticks else math.nan,
+            'on_time_ratio': on_time_ratio(on_time, ticks, overruns),
             'jitter_sd_ms': figures.lateness_sd_ms,
             'jitter_p99_ms': figures.lateness_p99_ms,
             'jitter_max_ms': figures.lateness_max_ms,
@@ -111,9 +112,9 @@ class LatencyFigures:
             'vision_ms': self._median_ms(UnitKind.VISION),
             'prefill_ms': self._median_ms(UnitKind.PREFILL) * layers,
             'decode_step_ms': decode_ms + self._median_ms(UnitKind.HEAD),
-            'action_pass_ms': _percentile(passes_ms, 50.0),
-            'action_pass_p99_ms': _percentile(passes_ms, 99.0),
-            'action_wait_p99_ms': _percentile(waits_ms, 99.0),
+            'action_pass_ms': percentile(passes_ms, 50.0),
+            'action_pass_p99_ms': percentile(passes_ms, 99.0),
+            'action_wait_p99_ms': percentile(waits_ms, 99.0),
         }
 
     def _median_ms(self, kind: UnitKind) -> float:
@@ -148,7 +149,3 @@ def _durations_ms(rows: NDArray[np.int64], kind: EventKind) -> NDArray[np.float6
     chosen = rows[rows[:, 0] == kind]
     durations: NDArray[np.float64] = (chosen[:, 2] - chosen[:, 1]) * 1e-6
     return durations
-
-
-def _percentile(values: NDArray[np.float64], percent: float) -> float:
-    return float(np.percentile(values, percent)) if len(values) else math.nan

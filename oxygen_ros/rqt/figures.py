@@ -9,8 +9,8 @@ import math
 
 import numpy as np
 
+from ..figures.thresholds import judge, Level
 from ..report.latency_fields import COLUMN
-from ..report.thresholds import judge, Level
 from .history import Float64Array
 
 NOTHING = '--'

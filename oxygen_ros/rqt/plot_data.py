@@ -8,7 +8,7 @@ from enum import Enum
 
 import numpy as np
 
-from ..report.thresholds import Level, Threshold
+from ..figures.thresholds import Level, Threshold
 from .history import Float64Array
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ..figures.thresholds import Level
 from ..report import colours
-from ..report.thresholds import Level
 from .history import Float64Array
 from .plot_data import Plot, Series, Style
 from .qt import QtCore, QtGui

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..figures.thresholds import Level
 from ..report import colours
-from ..report.thresholds import Level
 from .plot_data import Plot
 from .plot_painter import PlotPainter
 from .qt import QtCore, QtGui, QtWidgets

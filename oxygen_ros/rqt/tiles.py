@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..figures.thresholds import Level
 from ..report import colours
-from ..report.thresholds import Level
 from .figures import BY_FIELD, NOTHING
 from .history import Span
 from .qt import QtCore, QtGui, QtWidgets

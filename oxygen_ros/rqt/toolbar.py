@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from ..figures.thresholds import Level
 from ..report import colours
-from ..report.thresholds import Level
 from .history import Feed
 from .monitor_model import DEFAULT_WINDOW_S, WINDOWS_S
 from .qt import QtWidgets, Signal

@@ -11,7 +11,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from ..report.thresholds import Level
+from ..figures.thresholds import Level
 from .figures import BY_FIELD, FIGURES, milliseconds, NOTHING
 from .history import Feed, Float64Array, Span
 from .monitor_model import MonitorModel

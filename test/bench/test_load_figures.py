@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from oxygen_ros.bench.load_figures import tick_figures
 from oxygen_ros.errors import OxygenError
 from oxygen_ros.nodes.clients.load_client import LoadRecording
-from oxygen_ros.report.recorded_figures import on_time, skipped
 
 MAX_AGE_MS = 400.0
 
@@ -37,21 +35,6 @@ def test_skipped_deadlines_are_not_on_time():
     figures = tick_figures(record(ticks, 10.0, held=7), MAX_AGE_MS)
     assert figures['skipped'] == 3
     assert figures['on_time'] == 490 / 500
-
-
-def test_the_report_of_the_same_run_says_the_same():
-    ticks = [tick for tick in range(3001) if tick % 500 != 250]
-    recording = record(ticks, 60.0, held=11)
-    table = np.array(
-        [
-            [tick, late_ms, age_ms, 1.0, float(held)]
-            for tick, late_ms, age_ms, held in zip(
-                ticks, recording.lateness_ms, recording.age_ms, recording.held
-            )
-        ]
-    )
-    ratio = on_time(table, MAX_AGE_MS).sum() / (len(table) + skipped(table))
-    assert tick_figures(recording, MAX_AGE_MS)['on_time'] == ratio
 
 
 def test_a_node_that_fell_silent_was_not_on_time():

@@ -8,9 +8,9 @@ import re
 import numpy as np
 import pytest
 
-from oxygen_ros.report.claims import CLAIMS, compare, Verdict
+from oxygen_ros.figures.claims import CLAIMS, compare, Outcome
+from oxygen_ros.figures.thresholds import judge, Level, Threshold, THRESHOLDS
 from oxygen_ros.report.latency_fields import FIELDS, growth, kv_reduction, row_of
-from oxygen_ros.report.thresholds import judge, Level, Threshold, THRESHOLDS
 
 MESSAGE = Path(__file__).resolve().parent.parent.parent / 'msg' / 'LatencyReport.msg'
 
@@ -71,26 +71,26 @@ def test_the_heaviest_load_speaks_for_a_claim():
         {'tick.idle.full.sd_ms': 0.1, 'tick.dialogue4_scene_cameras.full.sd_ms': 0.5}
     )
     jitter = next(finding for finding in findings if 'jitter' in finding.claim.what)
-    assert (jitter.value, jitter.verdict, jitter.text) == (0.5, Verdict.NOT_MET, '0.5 ms')
+    assert (jitter.value, jitter.outcome, jitter.text) == (0.5, Outcome.NOT_MET, '0.5 ms')
 
 
 @pytest.mark.parametrize(
-    'figures, what, verdict',
+    'figures, what, outcome',
     [
-        ({'kv.reduction': 0.62, 'kv.limit': 0.624}, 'KV', Verdict.MET),
-        ({'kv.reduction': 0.62, 'kv.limit': 0.66}, 'KV', Verdict.NOT_MET),
-        ({'tick.idle.full.sd_ms': 0.5, 'tick.bare.sd_ms': 0.3}, 'jitter', Verdict.MET),
-        ({'tick.idle.full.sd_ms': 0.5, 'tick.bare.sd_ms': 0.1}, 'jitter', Verdict.NOT_MET),
-        ({'preempt.wait_ms.p99': 4.0, 'tick.bare.p99_ms': 0.6}, 'wait', Verdict.MET),
+        ({'kv.reduction': 0.62, 'kv.limit': 0.624}, 'KV', Outcome.MET),
+        ({'kv.reduction': 0.62, 'kv.limit': 0.66}, 'KV', Outcome.NOT_MET),
+        ({'tick.idle.full.sd_ms': 0.5, 'tick.bare.sd_ms': 0.3}, 'jitter', Outcome.MET),
+        ({'tick.idle.full.sd_ms': 0.5, 'tick.bare.sd_ms': 0.1}, 'jitter', Outcome.NOT_MET),
+        ({'preempt.wait_ms.p99': 4.0, 'tick.bare.p99_ms': 0.6}, 'wait', Outcome.MET),
     ],
 )
-def test_a_claim_asks_for_no_more_than_the_machine_can_do(figures, what, verdict):
+def test_a_claim_asks_for_no_more_than_the_machine_can_do(figures, what, outcome):
     finding = next(finding for finding in compare(figures) if what in finding.claim.what)
-    assert finding.verdict is verdict
-    assert bool(finding.note) == (verdict is Verdict.MET)
+    assert finding.outcome is outcome
+    assert bool(finding.note) == (outcome is Outcome.MET)
 
 
 def test_claims_without_figures_say_so():
     findings = compare({})
     assert len(findings) == len(CLAIMS)
-    assert {finding.verdict for finding in findings} == {Verdict.NO_FIGURE}
+    assert {finding.outcome for finding in findings} == {Outcome.NO_FIGURE}

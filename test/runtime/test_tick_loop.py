@@ -8,7 +8,10 @@ import pytest
 
 from oxygen_ros.control import JointLimits, TickConfig
 from oxygen_ros.robot.actuation import Actuation
+from oxygen_ros.robot.actuation_findings import actuation_status
 from oxygen_ros.robot.faults import FaultLog, ListLogger
+from oxygen_ros.robot.status import Finding, Level
+from oxygen_ros.robot.tick_settings import ActuationLimits
 from oxygen_ros.runtime.tick_loop import TickLoop
 from oxygen_ros.types import ActionChunk, Provenance, RobotState
 
@@ -39,8 +42,8 @@ class Clock:
         return 0
 
 
-def make_actuation(config, limits, newest_state, outlet):
-    log = ListLogger()
+def make_actuation(config, limits, newest_state, outlet, log=None):
+    log = log or ListLogger()
     return Actuation(
         ('joint',),
         config,
@@ -67,7 +70,8 @@ def test_a_tick_that_fails_holds_and_the_next_ones_come():
 
     outlet = Outlet()
     config = TickConfig(1, space=('joint_velocity',), state_max_age_s=1000.0)
-    actuation = make_actuation(config, JointLimits.create(1), newest_state, outlet)
+    log = ListLogger()
+    actuation = make_actuation(config, JointLimits.create(1), newest_state, outlet, log)
     loop = TickLoop(actuation, None)
     actuation.arming.enable()
     actuation.restart()
@@ -79,6 +83,10 @@ def test_a_tick_that_fails_holds_and_the_next_ones_come():
         num_errors = loop.thread.num_errors
     finally:
         loop.stop('shutdown')
+    status = actuation_status(actuation, True, num_errors, ActuationLimits())
+    failed = f'{num_errors} ticks failed, last: RuntimeError: broken on purpose'
+    assert Finding(Level.ERROR, failed) in status.findings
+    assert any('Traceback' in line and 'newest_state' in line for line in log.lines)
     targets = [decision.target for decision in outlet.decisions]
     failed = [target for target in targets if target.hold_reason == 'error']
     assert len(failed) == num_errors >= 3

@@ -7,13 +7,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from .bench_figures import LOADS
+# Least to most load; rows from the plainest setting to the full one.
+LOADS = ('idle', 'dialogue1', 'dialogue4_scene', 'dialogue4_scene_cameras')
+ROWS = ('two_process', 'isolated_fifo', 'unmanaged', 'shared_fifo', 'shared_batched', 'full')
 
 Figures = Mapping[str, float]
 Limit = tuple[float, str]  # in the unit of the figure, and what makes it another than the claim's
 
 
-class Verdict(Enum):
+class Outcome(Enum):
     """What a figure says about a claim."""
 
     MET = 'met'
@@ -25,6 +27,7 @@ class Verdict(Enum):
 class Claim:
     """One claim and where its figure is found; the first name that has a figure counts."""
 
+    key: str
     requirement: str
     what: str
     claimed: str
@@ -37,13 +40,13 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ClaimFigure:
     """A claim and what was found."""
 
     claim: Claim
     name: str  # of the figure; empty: none
     value: float | None
-    verdict: Verdict
+    outcome: Outcome
     note: str = ''  # why the limit is another than the claim's
 
     @property
@@ -83,6 +86,7 @@ def _jitter_limit(limit_ms: float, figures: Figures) -> Limit:
 
 CLAIMS = (
     Claim(
+        'kv_saved',
         'R2',
         'KV memory saved, three tasks on one frame',
         '64.8 %',
@@ -94,6 +98,7 @@ CLAIMS = (
         _kv_limit,
     ),
     Claim(
+        'action_wait',
         'R4',
         'wait of a due action behind a slice, p99',
         '3.5 ms (one micro-slice)',
@@ -104,6 +109,7 @@ CLAIMS = (
         adjust=_wait_limit,
     ),
     Claim(
+        'on_time',
         'R5',
         'control ticks on time',
         '99.4 %',
@@ -114,6 +120,7 @@ CLAIMS = (
         100.0,
     ),
     Claim(
+        'jitter_sd',
         'R5',
         'jitter, standard deviation',
         '0.4 ms',
@@ -124,6 +131,7 @@ CLAIMS = (
         adjust=_jitter_limit,
     ),
     Claim(
+        'ttft_p50',
         'R6',
         'time to first token, p50',
         '200 ms',
@@ -133,6 +141,7 @@ CLAIMS = (
         True,
     ),
     Claim(
+        'ttft_p99',
         'R6',
         'time to first token, p99',
         '400 ms',
@@ -142,6 +151,7 @@ CLAIMS = (
         True,
     ),
     Claim(
+        'scene_period',
         'R7',
         'time between two scene-graph updates, p50',
         '1 to 5 s',
@@ -151,6 +161,7 @@ CLAIMS = (
         True,
     ),
     Claim(
+        'cycle_speedup',
         'R8',
         'speed-up of a three-task cycle',
         'up to 3.7 (RTX 4090); 2.0 is our gate',
@@ -160,6 +171,7 @@ CLAIMS = (
         False,
     ),
     Claim(
+        'tokens_per_s',
         'R8',
         'text tokens per second',
         '200 (RTX 4090)',
@@ -169,6 +181,7 @@ CLAIMS = (
         False,
     ),
     Claim(
+        'actions_per_s',
         'R8',
         'actions per second (chunks times horizon)',
         '70 (RTX 4090)',
@@ -178,6 +191,7 @@ CLAIMS = (
         False,
     ),
     Claim(
+        'chunks_per_s',
         'R8',
         'chunks per second',
         'about 7 (RTX 4090)',
@@ -189,17 +203,27 @@ CLAIMS = (
 )
 
 
-def compare(figures: Figures) -> list[Finding]:
-    """Return a finding for each claim."""
-    findings = []
+CLAIM: Mapping[str, Claim] = {claim.key: claim for claim in CLAIMS}
+"""The claims by key."""
+
+
+def limit_of(key: str, figures: Figures) -> Limit:
+    """Return a claim's limit as this machine and this prefix allow it, and why it is another."""
+    claim = CLAIM[key]
+    return claim.adjust(claim.limit, figures) if claim.adjust else (claim.limit, '')
+
+
+def compare(figures: Figures) -> list[ClaimFigure]:
+    """Return what was measured of each claim."""
+    found = []
     for claim in CLAIMS:
         name = next((name for name in claim.names if name in figures), '')
         if not name:
-            findings.append(Finding(claim, '', None, Verdict.NO_FIGURE))
+            found.append(ClaimFigure(claim, '', None, Outcome.NO_FIGURE))
             continue
         value = figures[name]
-        limit, note = claim.adjust(claim.limit, figures) if claim.adjust else (claim.limit, '')
+        limit, note = limit_of(claim.key, figures)
         met = value <= limit if claim.at_most else value >= limit
-        verdict = Verdict.MET if met else Verdict.NOT_MET
-        findings.append(Finding(claim, name, value, verdict, note))
-    return findings
+        outcome = Outcome.MET if met else Outcome.NOT_MET
+        found.append(ClaimFigure(claim, name, value, outcome, note))
+    return found

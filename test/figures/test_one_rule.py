@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A figure has one rule: whoever shows it comes to the same number."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from oxygen_ros.bench.gates import judge
+from oxygen_ros.bench.load_figures import tick_figures
+from oxygen_ros.control import TickStatistics
+from oxygen_ros.demo.figures import DemoRun, summarise
+from oxygen_ros.figures.claims import CLAIM, CLAIMS, compare, Outcome
+from oxygen_ros.nodes.clients.load_client import LoadRecording
+from oxygen_ros.report.recorded_figures import figures_of
+from oxygen_ros.report.recording import Recording
+
+NUM_DEADLINES = 500
+PERIOD_NS = 20_000_000
+AGE_MS, MAX_AGE_MS = 30.0, 400.0
+
+
+class Tick:
+    """One tick as everybody sees it."""
+
+    def __init__(self, number: int, lateness_ms: float, held: bool, age_ms: float) -> None:
+        self.number, self.lateness_ms, self.held, self.age_ms = number, lateness_ms, held, age_ms
+
+
+def node(ticks: list[Tick]) -> float:
+    """Return the share that the node reports on ~/latency."""
+    statistics = TickStatistics(round(MAX_AGE_MS * 1e6))
+    for tick in ticks:
+        statistics.record(
+            tick.number,
+            round(tick.lateness_ms * 1e6),
+            hold_reason='no_chunk' if tick.held else '',
+            observation_age_ns=round(tick.age_ms * 1e6),
+        )
+    return statistics.total().on_time_ratio
+
+
+def demo(ticks: list[Tick]) -> float:
+    """Return the share in the demo's table."""
+    run = DemoRun(NUM_DEADLINES * 0.02, MAX_AGE_MS * 1e-3)
+    for tick in ticks:
+        run.add_tick(
+            tick.number,
+            tick.number * PERIOD_NS,
+            tick.held,
+            'no_chunk' if tick.held else '',
+            tick.lateness_ms * 1e-3,
+            tick.age_ms * 1e-3,
+        )
+    return summarise(run).on_time
+
+
+def bench(ticks: list[Tick]) -> float:
+    """Return the share in the benchmark's JSON."""
+    recording = LoadRecording(
+        NUM_DEADLINES * 0.02,
+        [tick.number for tick in ticks],
+        [tick.lateness_ms for tick in ticks],
+        [tick.held for tick in ticks],
+        [tick.age_ms for tick in ticks],
+    )
+    return tick_figures(recording, MAX_AGE_MS)['on_time']
+
+
+def report(ticks: list[Tick]) -> float:
+    """Return the share on the page of a recording."""
+    recording = Recording(Path('made'), 'oxygen')
+    recording.tick_ns = [tick.number * PERIOD_NS for tick in ticks]
+    recording.ticks = [
+        (tick.number, tick.lateness_ms, tick.age_ms, True, tick.held) for tick in ticks
+    ]
+    return figures_of(recording, MAX_AGE_MS)['tick.recorded.on_time']
+
+
+def run_of(step: int, late: int = 0, held: int = 0, old: int = 0) -> list[Tick]:
+    """Return every `step`-th tick; the first ones late, the next held, the next too old."""
+    ticks = [Tick(number, 0.1, False, AGE_MS) for number in range(0, NUM_DEADLINES - 1, step)]
+    for index, tick in enumerate(ticks):
+        if index < late:
+            tick.lateness_ms = 2.5
+        elif index < late + held:
+            tick.held = True
+        elif index < late + held + old:
+            tick.age_ms = MAX_AGE_MS + 1.0
+    return ticks
+
+
+@pytest.mark.parametrize('path', [node, demo, bench, report])
+@pytest.mark.parametrize(
+    ('run', 'on_time'),
+    [
+        ({'step': 1}, 499 / 499),
+        ({'step': 2}, 250 / 499),  # every second deadline skipped
+        ({'step': 1, 'late': 10, 'held': 20, 'old': 30}, 439 / 499),
+        ({'step': 2, 'late': 25}, 225 / 499),
+    ],
+)
+def test_on_time_is_the_same_share_of_all_deadlines_everywhere(path, run, on_time):
+    assert path(run_of(**run)) == pytest.approx(on_time, abs=1e-9)
+
+
+def test_no_tick_at_all_is_no_share_and_where_there_should_have_been_some_it_is_zero():
+    assert np.isnan(node([]))
+    assert demo([]) == 0.0
+
+
+def figures(value: float, round_: dict) -> tuple[dict, list[dict]]:
+    bare = {'sd_ms': 0.1, 'p99_ms': 0.2}
+    cycle = {'speedup': value, 'predicted_speedup': value}
+    return {'tick': {'bare': bare}, 'cycle': cycle, 'kv': {'reduction': value, 'limit': 0.7}}, [
+        round_
+    ]
+
+
+@pytest.mark.parametrize(
+    ('key', 'gate', 'path'),
+    [
+        ('on_time', 'ticks on time', ('tick', 'on_time')),
+        ('jitter_sd', 'tick jitter sd', ('tick', 'sd_ms')),
+        ('action_wait', 'wait behind a slice, p99', ('preempt', 'wait_ms', 'p99')),
+        ('ttft_p50', 'first token, p50', ('dialogue', 'ttft_ms', 'p50')),
+        ('ttft_p99', 'first token, p99', ('dialogue', 'ttft_ms', 'p99')),
+    ],
+)
+@pytest.mark.parametrize('side', [-1e-6, 1e-6])
+def test_a_gate_of_the_benchmark_and_the_claim_in_the_report_agree(key, gate, path, side):
+    claim = CLAIM[key]
+    machine = {'tick.bare.sd_ms': 0.1, 'tick.bare.p99_ms': 0.2}
+    limit = claim.adjust(claim.limit, machine)[0] if claim.adjust else claim.limit
+    value = limit + side
+    round_: dict = {
+        'tick': {'on_time': 1.0, 'sd_ms': 0.0},
+        'preempt': {'wait_ms': {'p99': 0.0}},
+        'dialogue': {'ttft_ms': {'p50': 0.0, 'p99': 0.0}},
+        'scene': {'s': {'worst': 0.0}, 'failed': 0, 'skipped': 0},
+        'written': {},
+        'ingest': {'lost': 0, 'ms': {'p99': 0.0}},
+    }
+    place = round_
+    for name in path[:-1]:
+        place = place[name]
+    place[path[-1]] = value
+    content, rounds = figures(3.0, round_)
+    holds = next(found.holds for found in judge(content, rounds, [], 2.0) if found.name == gate)
+    shown = next(
+        found for found in compare({claim.names[0]: value, **machine}) if found.claim is claim
+    )
+    assert holds == (shown.outcome is Outcome.MET) == ((side < 0.0) == claim.at_most)
+
+
+def test_each_claim_has_a_key_of_its_own():
+    assert len(CLAIM) == len(CLAIMS)
