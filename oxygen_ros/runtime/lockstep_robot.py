@@ -58,6 +58,7 @@ class LockstepRobot:
         self._wake = wake
         self._events: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
         self._deliveries: deque[Callable[[], None]] = deque()
+        self._is_waiting = False  # for an event
         self._offset_ns = 0
         self._reached_ns = 0  # steady time of the newest event
         self._reason = hold_reasons.DEACTIVATED
@@ -89,8 +90,17 @@ class LockstepRobot:
         self.robot.health.is_alive = False
 
     def _received(self) -> Iterator[Event]:
-        while (event := self._events.get()) is not None:
+        while True:
+            self._is_waiting = True
+            event = self._events.get()
+            self._is_waiting = False
+            if event is None:
+                return
             yield event
+
+    def is_idle(self) -> bool:
+        """Return whether all has happened that could by the time that /clock has reached."""
+        return self._is_waiting and self._events.empty()
 
     def stop(self, reason: str = hold_reasons.DEACTIVATED, timeout_s: float = 5.0) -> bool:
         """End the run at the time that was reached; False: it did not end in time."""

@@ -142,7 +142,7 @@ class NodeRun:
 
     def end(self, counts: dict[str, int]) -> None:
         """End the run where it has come to, and wait for what it still has to publish."""
-        self.rig.wait_for(self.live._events.empty, 'the end of what is queued')
+        self.rig.wait_for(self.live.is_idle, 'what is due')
         assert self.node.trigger_deactivate().name == 'SUCCESS'
         for talk in self.talks:
             self.rig.wait_for_result(talk)
