@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-import heapq
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,7 +15,7 @@ import zstandard
 
 from .container import Container, find_files, open_storage, ZSTD_MAGIC
 from .message_types import MessageTypes
-from .storage import BagError, BagMessage, MAX_NS, Storage
+from .storage import BagError, BagMessage, in_order, MAX_NS, Storage
 
 __all__ = ['Bag', 'BagError', 'BagMessage', 'Topic', 'open_bag']
 
@@ -56,36 +56,33 @@ class Bag:
         self._undecodable = 0
         stored = [topic for storage in self._storages for topic in storage.topics]
         self._types = MessageTypes(stored)
-        counts: dict[tuple[str, str], int] = {}
+        counts: Counter[tuple[str, str]] = Counter()
         others: set[str] = set()
         for topic in stored:
             form = container.serialization.get(topic.name, topic.serialization)
             if form == topic.serialization == 'cdr':
-                key = (topic.name, topic.msgtype)
-                counts[key] = counts.get(key, 0) + topic.count
+                counts[topic.name, topic.msgtype] += topic.count
             else:
                 others.add(form)
+        if others:
+            left_out = ', '.join(sorted(others))
+            if not counts:
+                raise BagError(path, 'messages serialised as cdr', left_out)
+            self.notes.append(f'topics left out: serialised as {left_out}')
         names = {name: remap.get(name, name) for name, _ in counts}
         absent = [name for name in remap if name not in names]
         if absent:
-            raise BagError(
-                path,
-                f'a topic {absent[0]} to take for another',
-                ', '.join(sorted(names)) or 'no topics',
-            )
-        if len(set(names.values())) < len(names):
-            raise BagError(path, 'a remapping that keeps topics apart', dict(remap))
+            known = ', '.join(sorted(names)) or 'no topics'
+            raise BagError(path, f'a topic {absent[0]} to take for another', known)
         self._recorded_as = {new: name for name, new in names.items()}
+        if len(self._recorded_as) < len(names):
+            raise BagError(path, 'a remapping that keeps topics apart', dict(remap))
         self.topics = tuple(
             sorted(
                 (Topic(names[name], msgtype, count) for (name, msgtype), count in counts.items()),
                 key=lambda topic: (topic.name, topic.msgtype),
             )
         )
-        if others and not counts:
-            raise BagError(path, 'messages serialised as cdr', ', '.join(sorted(others)))
-        if others:
-            self.notes.append(f'topics left out: serialised as {", ".join(sorted(others))}')
 
     @property
     def num_messages(self) -> int:
@@ -140,16 +137,17 @@ class Bag:
             for name, recorded in self._recorded_as.items()
             if topics is None or name in topics
         )
-        for group in self._groups():
-            streams = [storage.messages(wanted, start_ns) for storage in group]
-            for message in heapq.merge(*streams, key=lambda message: message.stamp_ns):
-                if message.data.startswith(ZSTD_MAGIC):  # no CDR message begins so
-                    whole = self._decompress(message)
-                    if whole is None:
-                        continue
-                    message = whole
-                name = self._remap.get(message.topic)
-                yield message if name is None else message._replace(topic=name)
+        streams = [
+            (storage.start_ns, storage.messages(wanted, start_ns)) for storage in self._storages
+        ]
+        for message in in_order(streams):
+            if message.data.startswith(ZSTD_MAGIC):  # no CDR message begins so
+                whole = self._decompress(message)
+                if whole is None:
+                    continue
+                message = whole
+            name = self._remap.get(message.topic)
+            yield message if name is None else message._replace(topic=name)
 
     def deserialize(self, message: BagMessage) -> Any:
         """Return a dataclass with the message's fields; arrays are ndarrays.
@@ -185,19 +183,6 @@ class Bag:
             if storage.num_expected is not None:
                 lost += sum(num for _, num in storage.damage.values())
         return lost
-
-    def _groups(self) -> Iterator[list[Storage]]:
-        """Yield the files in order, those that overlap in time together."""
-        group: list[Storage] = []
-        end_ns = 0
-        for storage in self._storages:
-            if group and storage.start_ns > end_ns:
-                yield group
-                group = []
-            group.append(storage)
-            end_ns = max(end_ns, storage.end_ns)
-        if group:
-            yield group
 
     def _decompress(self, message: BagMessage) -> BagMessage | None:
         try:

@@ -6,12 +6,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 import re
-from typing import Any
 
 import yaml
 import zstandard
 
-from .mcap_records import MAGIC as MCAP_MAGIC
+from .mcap_storage import MAGIC as MCAP_MAGIC
 from .mcap_storage import McapStorage
 from .sqlite_storage import MAGIC as SQLITE_MAGIC
 from .sqlite_storage import SqliteStorage
@@ -43,52 +42,41 @@ def find_files(path: Path) -> Container:
         raise BagError(path, 'a rosbag2 recording', 'nothing: no such file or folder')
     if path.is_file():
         return Container([path])
-    present = sorted(
-        (file for file in path.iterdir() if file.name.endswith(SUFFIXES)), key=_by_number
-    )
     try:
-        information = _read_metadata(path / 'metadata.yaml')
-        listed = [path / Path(str(name)).name for name in information['relative_file_paths']]
-        topics = [entry['topic_metadata'] for entry in information['topics_with_message_count']]
-        container = Container(
-            listed,
-            int(information['message_count']),
-            {topic['name']: topic['serialization_format'] for topic in topics},
-        )
+        container = _read_metadata(path / 'metadata.yaml')
     except FileNotFoundError:
         container = Container([], notes=['no metadata.yaml'])
     except (OSError, yaml.YAMLError, ValueError, KeyError, TypeError) as error:
-        container = Container([], notes=[f'metadata.yaml cannot be read: {_one_line(error)}'])
+        reason = ' '.join(str(error).split()) or type(error).__name__
+        container = Container([], notes=[f'metadata.yaml cannot be read: {reason}'])
     missing = [file.name for file in container.files if not file.exists()]
     if missing:
         container.damage.append(f'missing: {", ".join(missing)}')
-    container.files = [file for file in container.files if file.exists()] or present
+    present = (file for file in path.iterdir() if file.name.endswith(SUFFIXES))
+    listed = [file for file in container.files if file.exists()]
+    container.files = listed or sorted(present, key=_by_number)
     if not container.files:
-        raise BagError(
-            path,
-            f'a rosbag2 recording ({", ".join(SUFFIXES[:2])})',
-            'a folder without storage files',
-        )
+        expected = f'a rosbag2 recording ({", ".join(SUFFIXES[:2])})'
+        raise BagError(path, expected, 'a folder without storage files')
     return container
 
 
 def open_storage(path: Path, scratch: Path) -> tuple[Storage, str]:
     """Open one storage file by its content.
 
-    :param scratch: an existing folder for decompressed copies.
+    :param scratch: an existing folder for copies, decompressed or to be repaired.
     :return: the storage and what is wrong with the compressed file, if anything.
     :raises BagError: it holds nothing that can be read.
     """
     try:
-        damage = ''
-        head = _head(path)
-        if head.startswith(ZSTD_MAGIC):
-            path, damage = _decompress(path, scratch)
-            head = _head(path)
+        file, damage = path, ''
+        if _head(path).startswith(ZSTD_MAGIC):
+            file, damage = _decompress(path, scratch)
+        head = _head(file)
         if head.startswith(MCAP_MAGIC):
-            return McapStorage(path), damage
+            return McapStorage(file), damage
         if head.startswith(SQLITE_MAGIC):
-            return SqliteStorage(path), damage
+            return SqliteStorage(file, scratch), damage
     except OSError as error:
         raise BagError(path, 'a readable file', error.strerror or error) from None
     if head.startswith(b'#ROSBAG'):
@@ -104,22 +92,25 @@ def _head(path: Path) -> bytes:
 
 def _decompress(path: Path, scratch: Path) -> tuple[Path, str]:
     target = scratch / path.stem
-    damage = ''
     with path.open('rb') as source, target.open('wb') as sink:
         reader = zstandard.ZstdDecompressor().stream_reader(source, read_across_frames=True)
         try:
             while block := reader.read(1 << 20):
                 sink.write(block)
         except zstandard.ZstdError as error:
-            damage = f'{path.name}: {error}'
-    return target, damage
+            return target, f'{path.name}: {error}'
+    return target, ''
 
 
-def _read_metadata(path: Path) -> dict[str, Any]:
+def _read_metadata(path: Path) -> Container:
+    """Read metadata.yaml; what the YAML and its fields raise is the caller's to catch."""
     information = yaml.safe_load(path.read_text(encoding='utf-8'))['rosbag2_bagfile_information']
-    if not isinstance(information, dict):
-        raise ValueError('rosbag2_bagfile_information is not a mapping')
-    return information
+    topics = [entry['topic_metadata'] for entry in information['topics_with_message_count']]
+    return Container(
+        [path.with_name(Path(str(name)).name) for name in information['relative_file_paths']],
+        int(information['message_count']),
+        {topic['name']: topic['serialization_format'] for topic in topics},
+    )
 
 
 def _by_number(path: Path) -> tuple[tuple[int, str], ...]:
@@ -127,7 +118,3 @@ def _by_number(path: Path) -> tuple[tuple[int, str], ...]:
     return tuple(
         (int(part), '') if part.isdigit() else (0, part) for part in re.split(r'(\d+)', path.name)
     )
-
-
-def _one_line(error: BaseException) -> str:
-    return ' '.join(str(error).split()) or type(error).__name__

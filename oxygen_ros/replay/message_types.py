@@ -16,21 +16,10 @@ from rosbags.typesys import (
 )
 from rosbags.typesys.store import Typestore
 
-from .storage import BagError, BagMessage, StoredTopic
+from .storage import BagError, BagMessage, BROKEN, StoredTopic
 
-# What parsing a definition or a damaged payload may raise; rosbags wraps only some of it.
-_BROKEN = (
-    SerdeError,
-    TypesysError,
-    ValueError,
-    LookupError,
-    TypeError,
-    AttributeError,
-    AssertionError,
-    ArithmeticError,
-    MemoryError,
-    RecursionError,
-)
+# rosbags wraps only some of what it raises over a damaged payload or definition.
+_DAMAGED = (SerdeError, TypesysError, AssertionError, AttributeError, TypeError, *BROKEN)
 _IDL_RULE = '=' * 80 + '\n'
 
 
@@ -54,7 +43,7 @@ class MessageTypes:
             if store is None:
                 store = self._stores[message.msgtype] = self._make_store(message.msgtype)
             return store.deserialize_cdr(message.data, message.msgtype)
-        except _BROKEN as error:
+        except _DAMAGED as error:
             reason = ' '.join(f'{type(error).__name__} {error}'.split())[:200]
             raise BagError(message.topic, f'a {message.msgtype} message', reason) from None
 
@@ -68,7 +57,6 @@ class MessageTypes:
             return store
         text = topic.definition
         several = text.startswith(f'{_IDL_RULE}IDL: ')
-        parts = text.split(_IDL_RULE)[1:] if several else [f'\n{text}']
-        for part in parts:
+        for part in text.split(_IDL_RULE)[1:] if several else [f'\n{text}']:
             store.register(get_types_from_idl(part.split('\n', 1)[1]))
         return store

@@ -3,13 +3,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+import heapq
+from itertools import chain
+import math
+import struct
 from typing import NamedTuple, Protocol
 
 from ..errors import OxygenError
 
 MAX_NS = (1 << 63) - 1
+
+# What parsers and decompressors raise over damaged bytes, besides errors of their own.
+BROKEN = (
+    ArithmeticError,
+    EOFError,
+    LookupError,
+    MemoryError,
+    RuntimeError,
+    struct.error,
+    ValueError,
+)
 
 
 class BagError(OxygenError):
@@ -56,3 +71,24 @@ class Storage(Protocol):
     def close(self) -> None:
         """Close the file."""
         ...
+
+
+def in_order(parts: Iterable[tuple[int, Iterator[BagMessage]]]) -> Iterator[BagMessage]:
+    """Merge parts of a recording by time; only those that overlap in time are held at once.
+
+    :param parts: when each begins, and its messages in order of time; sorted by their beginning.
+    """
+    running: list[tuple[int, int, BagMessage, Iterator[BagMessage]]] = []
+    end: tuple[float, Iterator[BagMessage]] = (math.inf, iter(()))
+    for number, (start_ns, messages) in enumerate(chain(parts, (end,))):
+        while running and running[0][0] < start_ns:
+            _, part, message, rest = running[0]
+            yield message
+            following = next(rest, None)
+            if following is None:
+                heapq.heappop(running)
+            else:
+                heapq.heapreplace(running, (following.stamp_ns, part, following, rest))
+        first = next(messages, None)
+        if first is not None:
+            heapq.heappush(running, (first.stamp_ns, number, first, messages))

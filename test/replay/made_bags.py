@@ -97,12 +97,15 @@ def make_bag(path, plan=None):
     return path
 
 
-def make_chunked_mcap(file, num_messages, chunk_size):
-    """Write one MCAP file of many chunks with checksums: joint states, 10 ms apart."""
+def make_mcap(file, num_messages, **options):
+    """Write one MCAP file: joint states, 10 ms apart.
+
+    :param options: of the `mcap` library's writer; without any there are chunks with checksums.
+    """
     msgtype = 'sensor_msgs/msg/JointState'
     definition, _ = STORE.generate_msgdef(msgtype, ros_version=2)
     with file.open('wb') as stream:
-        writer = McapWriter(stream, chunk_size=chunk_size)
+        writer = McapWriter(stream, **options)
         writer.start(profile='ros2')
         schema = writer.register_schema(msgtype, 'ros2msg', definition.encode())
         channel = writer.register_channel('/joint_states', 'cdr', schema)

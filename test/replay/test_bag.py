@@ -4,12 +4,14 @@
 from contextlib import suppress
 
 from hypothesis import example, given, HealthCheck, settings, strategies
-from made_bags import make_bag, make_chunked_mcap, Plan, START_NS, storage_file
+from made_bags import make_bag, make_mcap, Plan, START_NS, storage_file
+from mcap.writer import CompressionType, IndexType
 import numpy as np
 import pytest
 from rosbags.rosbag2 import CompressionMode, StoragePlugin
 
-from oxygen_ros.replay.bag import BagError, open_bag
+from oxygen_ros.replay.bag import BagError, BagMessage, open_bag
+from oxygen_ros.replay.storage import in_order
 
 KINDS = {
     'mcap': Plan(),
@@ -25,6 +27,16 @@ KINDS = {
     ),
 }
 NUM_MESSAGES = 8 * 4 + 2
+MCAPS = {
+    'one chunk': {'compression': CompressionType.NONE, 'chunk_size': 1 << 24},
+    'one chunk, zstd': {'compression': CompressionType.ZSTD, 'chunk_size': 1 << 24},
+    'one chunk, lz4': {'compression': CompressionType.LZ4, 'chunk_size': 1 << 24},
+    'many chunks': {'chunk_size': 5000},
+    'no chunks': {'use_chunking': False},
+    'no index': {'chunk_size': 5000, 'index_types': IndexType.NONE},
+    'no statistics': {'chunk_size': 5000, 'use_statistics': False},
+    'no checksums': {'chunk_size': 5000, 'enable_crcs': False},
+}
 
 
 @pytest.fixture(params=KINDS.values(), ids=KINDS.keys())
@@ -125,9 +137,40 @@ def test_an_mcap_without_its_end_loses_nothing(tmp_path):
         assert_whole(bag)
 
 
+@pytest.mark.parametrize('options', MCAPS.values(), ids=MCAPS.keys())
+def test_an_mcap_of_any_layout_is_read_whole_and_when_cut_off_up_to_the_cut(tmp_path, options):
+    total = 6000
+    file = make_mcap(tmp_path / 'file.mcap', total, **options)
+    with open_bag(file) as bag:
+        assert_whole(bag, total)
+        everything = list(bag.messages())
+    whole = file.read_bytes()
+    file.write_bytes(whole[: len(whole) * 6 // 10])  # within a chunk too: its whole blocks count
+    with open_bag(file) as bag:
+        messages = list(bag.messages())
+        assert messages == everything[: len(messages)]
+        assert len(messages) > 0.4 * total and bag.num_messages == len(messages)
+        assert bag.num_lost is None and 'cut off' in bag.damage[-1]
+
+
+def test_only_parts_that_overlap_in_time_are_open_at_once():
+    opened = []
+
+    def part(start_ns):
+        opened.append(start_ns)
+        for stamp_ns in (start_ns, start_ns + 4, start_ns + 15):
+            yield BagMessage(stamp_ns, '/topic', 'type', b'')
+
+    stamps = []
+    for message in in_order((start_ns, part(start_ns)) for start_ns in range(0, 1000, 10)):
+        assert opened[-1] <= message.stamp_ns
+        stamps.append(message.stamp_ns)
+    assert len(stamps) == 300 and stamps == sorted(stamps)
+
+
 def test_a_chunk_with_a_wrong_checksum_is_left_out_and_counted(tmp_path):
     total = 500
-    file = make_chunked_mcap(tmp_path / 'file.mcap', total, chunk_size=5000)
+    file = make_mcap(tmp_path / 'file.mcap', total, chunk_size=5000)
     raw = bytearray(file.read_bytes())
     raw[len(raw) // 4] ^= 0xFF
     file.write_bytes(raw)
@@ -211,7 +254,7 @@ def test_what_is_no_recording_is_refused_with_its_path(tmp_path, content, got):
         path.write_bytes(content)
     with pytest.raises(BagError, match=r'expected .*, got ') as caught:
         open_bag(path)
-    assert 'file' in str(caught.value) and got in str(caught.value)
+    assert str(path) in str(caught.value) and got in str(caught.value)
 
 
 def test_a_folder_without_storage_files_is_refused(tmp_path):
