@@ -149,6 +149,15 @@ class Bag:
             name = self._remap.get(message.topic)
             yield message if name is None else message._replace(topic=name)
 
+    def newest_before(self, topic: str, stamp_ns: int) -> BagMessage | None:
+        """Return a topic's last message before a time (ROS time); None: there is none."""
+        newest = None
+        for message in self.messages({topic}):
+            if message.stamp_ns >= stamp_ns:
+                break
+            newest = message
+        return newest
+
     def deserialize(self, message: BagMessage) -> Any:
         """Return a dataclass with the message's fields; arrays are ndarrays.
 

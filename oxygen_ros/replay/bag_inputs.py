@@ -12,7 +12,7 @@ from ..robot.robot import Robot
 from ..runtime.virtual_world import Event
 from .bag import Bag, BagError, BagMessage
 from .layout import BagLayout
-from .restamp import StampShift
+from .playing import StampShift
 
 
 class BagInputs:
@@ -36,21 +36,12 @@ class BagInputs:
 
     def events(self) -> Iterator[Event]:
         """Return what happens from the start on; first the last instruction before it."""
-        earlier = self._earlier_instruction()
-        if earlier is not None:
+        topic = self._layout.instruction_topic
+        earlier = self._bag.newest_before(topic, self._start_ns) if topic else None
+        if earlier is not None:  # what was said there still holds
             yield Event(0, functools.partial(self._put, earlier))
         for message in self._bag.messages(self._layout.topics.keys(), self._start_ns):
             yield Event(message.stamp_ns - self._start_ns, functools.partial(self._put, message))
-
-    def _earlier_instruction(self) -> BagMessage | None:
-        """Return the last instruction before the start: what was said there still holds."""
-        topic = self._layout.instruction_topic
-        earlier = None
-        for message in self._bag.messages({topic}) if topic else ():
-            if message.stamp_ns >= self._start_ns:
-                break
-            earlier = message
-        return earlier
 
     def _put(self, message: BagMessage) -> None:
         """Give one message to the robot; what cannot be used is counted."""

@@ -37,7 +37,6 @@ class CameraTopic:
     camera: str
     topic: str  # in the recording
     compressed: bool
-    rate_hz: float  # mean over the recording
 
     @property
     def plays_on(self) -> str:
@@ -53,7 +52,6 @@ class BagLayout:
     joint_topic: str  # empty: none
     joint_names: tuple[str, ...]
     instruction_topic: str  # empty: none
-    instruction: str  # the first one
     duration_s: float
     rates_hz: dict[str, float]  # mean rate of every topic of the recording
     ignored: dict[str, str] = field(default_factory=dict)  # type by topic that is not played
@@ -62,11 +60,6 @@ class BagLayout:
     def cameras(self) -> tuple[str, ...]:
         """The cameras' names, sorted."""
         return tuple(camera.camera for camera in self.camera_topics)
-
-    @property
-    def compressed(self) -> dict[str, bool]:
-        """Whether a camera's images are compressed, by its name."""
-        return {camera.camera: camera.compressed for camera in self.camera_topics}
 
     @property
     def topics(self) -> dict[str, str]:
@@ -99,37 +92,27 @@ def discover(bag: Bag) -> BagLayout:
     if not topics:
         raise BagError(bag.path, 'a recording with messages', 'one without any')
     images = [topic for topic in topics if topic.msgtype in (IMAGE, COMPRESSED_IMAGE)]
-    joints = max(
-        (topic for topic in topics if topic.msgtype == JOINT_STATE),
-        default=None,
-        key=lambda topic: (topic.name.endswith('/joint_states'), topic.count),
+    joints = _fullest((topic for topic in topics if topic.msgtype == JOINT_STATE), '/joint_states')
+    text = _fullest(
+        topic
+        for topic in topics
+        if topic.msgtype == STRING and topic.name.rsplit('/', 1)[-1] in INSTRUCTION_NAMES
     )
-    text = max(
-        (
-            topic
-            for topic in topics
-            if topic.msgtype == STRING and topic.name.rsplit('/', 1)[-1] in INSTRUCTION_NAMES
-        ),
-        default=None,
-        key=lambda topic: topic.count,
-    )
-    others = [topic for topic in (joints, text) if topic is not None]
-    first = _first_messages(bag, [*images, *others])
+    joint_topic, instruction_topic = joints.name if joints else '', text.name if text else ''
+    first = _first_messages(bag, (*images, *((joints,) if joints else ())))
     colour = [topic for topic in images if not _is_depth(first.get(topic.name))] or images
-    rates_hz = {topic.name: _rate_hz(topic, bag.duration_s) for topic in topics}
     cameras = tuple(
-        CameraTopic(name, topic.name, topic.msgtype == COMPRESSED_IMAGE, rates_hz[topic.name])
+        CameraTopic(name, topic.name, topic.msgtype == COMPRESSED_IMAGE)
         for name, topic in sorted(_choose(colour).items())
     )
-    played = {camera.topic for camera in cameras} | {topic.name for topic in others}
+    played = {joint_topic, instruction_topic, *(camera.topic for camera in cameras)}
     return BagLayout(
         camera_topics=cameras,
-        joint_topic=joints.name if joints else '',
-        joint_names=tuple(getattr(first.get(joints.name), 'name', ())) if joints else (),
-        instruction_topic=text.name if text else '',
-        instruction=getattr(first.get(text.name), 'data', '') if text else '',
+        joint_topic=joint_topic,
+        joint_names=tuple(getattr(first.get(joint_topic), 'name', ())),
+        instruction_topic=instruction_topic,
         duration_s=bag.duration_s,
-        rates_hz=rates_hz,
+        rates_hz={topic.name: _rate_hz(topic, bag.duration_s) for topic in topics},
         ignored={topic.name: topic.msgtype for topic in bag.topics if topic.name not in played},
     )
 
@@ -141,13 +124,8 @@ def discover_cameras(bag: Bag) -> BagLayout:
     """
     layout = discover(bag)
     if not layout.cameras:
-        raise BagError(
-            bag.path,
-            'a recording with images',
-            f'only {", ".join(sorted(set(layout.ignored.values())))}'
-            if layout.ignored
-            else 'none',
-        )
+        others = ', '.join(sorted(set(layout.ignored.values())))
+        raise BagError(bag.path, 'a recording with images', f'only {others}' if others else 'none')
     return layout
 
 
@@ -157,6 +135,13 @@ def _choose(images: Iterable[Topic]) -> dict[str, Topic]:
     for topic in sorted(images, key=lambda topic: (topic.count, topic.msgtype == IMAGE)):
         cameras[camera_name(topic.name)] = topic
     return cameras
+
+
+def _fullest(topics: Iterable[Topic], preferred: str = '') -> Topic | None:
+    """The topic with the most messages, of those first whose names end as preferred."""
+    return max(
+        topics, default=None, key=lambda topic: (topic.name.endswith(preferred), topic.count)
+    )
 
 
 def _first_messages(bag: Bag, topics: Iterable[Topic]) -> dict[str, Any]:

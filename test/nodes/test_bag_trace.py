@@ -21,7 +21,7 @@ from oxygen_ros.nodes.oxygen_node import OxygenNode
 from oxygen_ros.nodes.sources.bag_player import BagPlayer
 from oxygen_ros.replay.bag import Bag, open_bag
 from oxygen_ros.replay.layout import BagLayout, discover
-from oxygen_ros.replay.restamp import read_stamp, StampShift
+from oxygen_ros.replay.playing import read_stamp, StampShift
 from oxygen_ros.types import CameraFrame
 
 NUM_TARGETS = 10

@@ -34,9 +34,8 @@ def test_what_a_recording_holds_is_found(tmp_path):
     with open_bag(make_bag(tmp_path / 'bag')) as bag:
         layout = discover(bag)
     assert layout.cameras == ('left', 'right')
-    assert layout.compressed == {'left': False, 'right': True}
     assert layout.joint_names == ('shoulder', 'elbow')
-    assert layout.instruction == 'first'
+    assert layout.instruction_topic == '/instruction'
     assert layout.topics == {
         '/left/image_raw': 'left/image_raw',
         '/right/image/compressed': 'right/image_raw/compressed',
@@ -91,7 +90,7 @@ def test_of_a_camera_recorded_twice_the_fuller_topic_is_played(tmp_path):
     )
     with open_bag(path) as bag:
         layout = discover(bag)
-    assert layout.compressed == {'cam': True, 'other': False}
+    assert [camera.compressed for camera in layout.camera_topics] == [True, False]
     assert set(layout.ignored) == {'/cam/image_raw', '/other/image_raw/compressed'}
 
 
@@ -146,7 +145,7 @@ def test_only_known_names_are_taken_for_the_instruction(tmp_path):
         },
     )
     with open_bag(path) as bag:
-        assert discover(bag).instruction == 'sort'
+        assert discover(bag).instruction_topic == '/task'
 
 
 def test_messages_are_what_was_written(tmp_path):

@@ -29,9 +29,7 @@ from std_srvs.srv import SetBool
 from ...errors import OxygenError
 from ...replay.bag import BagError, BagMessage, open_bag
 from ...replay.layout import BagLayout, discover
-from ...replay.play_clock import PlayClock
-from ...replay.read_ahead import ReadAhead
-from ...replay.restamp import read_stamp, StampShift, write_stamp
+from ...replay.playing import PlayClock, read_stamp, ReadAhead, StampShift, write_stamp
 from ...setting import setting
 from ..messages import stamp_of
 from ..parameters import declare_fixed
@@ -229,11 +227,7 @@ class BagPlayer(Node):
         # What was said before the start still holds there.
         if self._start_ns == self._bag.start_ns or not self._instruction_topic:
             return
-        earlier = None
-        for message in self._bag.messages({self._instruction_topic}):
-            if message.stamp_ns >= self._start_ns:
-                break
-            earlier = message
+        earlier = self._bag.newest_before(self._instruction_topic, self._start_ns)
         if earlier is not None:
             self._publish(earlier)
 
