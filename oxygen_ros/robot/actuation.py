@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+import traceback
 from typing import Protocol
 
 import numpy as np
@@ -82,7 +83,7 @@ class Actuation:
         self.tick = ControlTick(config, limits, self.buffer, self.arming)
         self.statistics = TickStatistics(config.max_observation_age_ns)
         self.newest: Decision | None = None
-        self.failure = ''  # of the newest tick that failed
+        self.failure = ''  # of the newest tick that failed: the last line of its traceback
         self.problem = ''  # why a robot_description is not in force
         self._joints = joints
         self._newest_state = newest_state
@@ -115,11 +116,11 @@ class Actuation:
 
     def decide(self, deadline_ns: int, tick: int) -> None:
         """Decide one tick, to be sent by `send`; a tick that fails holds."""
-        self._withdraw()
         try:
+            self._withdraw()
             self._decided = self.tick.decide(tick, deadline_ns, self._newest_state())
         except Exception as error:
-            self.failure = f'{type(error).__name__}: {error}'
+            self.failure = traceback.format_exception_only(error)[-1].strip()
             self._faults.note('tick', error)
             # Without a target a robot in velocity mode would move on.
             self._decided = self.tick.hold(tick, deadline_ns, hold_reasons.ERROR)

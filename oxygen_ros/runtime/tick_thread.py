@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable
 import threading
 import time
-import traceback
 
 from ..control.cadence import Cadence
 from ..control.clock import Clock, NS_PER_S, SteadyClock
@@ -28,8 +27,9 @@ class TickThread:
     Runs a callback once per period until stopped, and another shortly before it.
 
     Deadlines do not drift; a deadline met more than half a period late is skipped and counted, be
-    it that `ahead` was called for it. An exception in a callback is counted and kept, and the next
-    one comes as ever. Start and stop from one thread; the readings may be taken from any.
+    it that `ahead` was called for it. An exception in a callback, which reports it itself, is
+    counted, and the next one comes as ever. Start and stop from one thread; the readings may be
+    taken from any.
     """
 
     def __init__(
@@ -68,7 +68,6 @@ class TickThread:
         self.num_ticks = 0
         self.num_overruns = 0
         self.num_errors = 0
-        self.last_error = ''  # traceback of the newest exception
         self.realtime_report = RealtimeReport()
         self._callback = callback
         self._ahead = ahead
@@ -96,7 +95,6 @@ class TickThread:
         if self.running:
             raise RuntimeError(f'{self.name}: expected a stopped thread, got a running one')
         self.num_ticks = self.num_overruns = self.num_errors = 0
-        self.last_error = ''
         self._stopping = False
         self._ready.clear()
         # Not a daemon: a daemon thread is killed in the middle of a tick when the process ends.
@@ -154,7 +152,6 @@ class TickThread:
             callback(cadence.deadline_ns, cadence.tick)
         except Exception:  # noqa: B902, BLE001 one bad tick must not end the loop
             self.num_errors += 1
-            self.last_error = traceback.format_exc()
 
     def _nap_until_ns(self, time_ns: int) -> None:
         """Sleep until about a time, on the machine's clock; it ends a little late."""

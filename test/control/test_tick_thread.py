@@ -97,7 +97,7 @@ def test_what_takes_too_long_ahead_costs_its_tick_as_a_late_one():
     assert run.ticks[1][2] - run.ticks[1][1] == 4 * MS - AHEAD_NS
 
 
-def test_an_exception_is_kept_and_the_next_tick_comes_as_ever():
+def test_an_exception_is_counted_and_the_next_tick_comes_as_ever():
     seen = []
 
     def callback(_, tick):
@@ -119,8 +119,6 @@ def test_an_exception_is_kept_and_the_next_tick_comes_as_ever():
     thread._thread.join(JOIN_S)
     assert seen == [0, 1, 2, 3, 4]
     assert (thread.num_ticks, thread.num_errors) == (5, 2)
-    assert 'KeyError' in thread.last_error
-    assert 'tick 3' in thread.last_error
 
 
 def test_on_the_machine_it_ticks_starts_again_and_stops(request):

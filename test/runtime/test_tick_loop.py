@@ -2,11 +2,14 @@
 """The tick with its thread: what comes of a tick that fails."""
 
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from oxygen_ros.control import JointLimits, TickConfig
+from oxygen_ros.errors import OxygenError
+from oxygen_ros.robot import faults
 from oxygen_ros.robot.actuation import Actuation
 from oxygen_ros.robot.actuation_findings import actuation_status
 from oxygen_ros.robot.faults import FaultLog, ListLogger
@@ -93,11 +96,37 @@ def test_a_tick_that_fails_holds_and_the_next_ones_come():
     assert all(target.values.tolist() == [0.0] for target in failed)  # what stops a velocity
 
 
+@pytest.mark.parametrize('broken', ['decide', 'undo'])
+def test_a_failed_tick_is_named_in_diagnostics_and_its_traceback_logged_once_in_a_while(
+    monkeypatch, broken
+):
+    def fail(*_):
+        raise OxygenError(f'broken for the {num_failed}th time')
+
+    times_s = [100.0, 100.1, 104.9, 105.1]
+    monkeypatch.setattr(faults, 'time', SimpleNamespace(monotonic=lambda: times_s[num_failed - 1]))
+    played = Played()
+    played.actuation.decide(0, 0)
+    monkeypatch.setattr(played.actuation.tick, broken, fail)
+    num_logged = []
+    for num_failed in range(1, 1 + len(times_s)):
+        with pytest.raises(OxygenError):
+            played.actuation.decide(num_failed * PERIOD_NS, num_failed)
+        last_line = f'oxygen_ros.errors.OxygenError: broken for the {num_failed}th time'
+        status = actuation_status(played.actuation, True, num_failed, ActuationLimits())
+        failed = f'{num_failed} ticks failed, last: {last_line}'
+        assert Finding(Level.ERROR, failed) in status.findings
+        num_logged.append(sum('Traceback' in line for line in played.log.lines))
+    assert num_logged == [1, 1, 1, 2]
+    assert all(' in fail\n' in line for line in played.log.lines)
+    assert list(played.log.lines)[-1].endswith(last_line)
+
+
 class Played:
     """One joint that a chunk moves at 1 rad/s from tick 0 on, ticked by hand."""
 
     def __init__(self, **limits):
-        self.outlet = Outlet()
+        self.outlet, self.log = Outlet(), ListLogger()
         state = RobotState(0, 0, np.zeros(1, np.float32))
         config = TickConfig(
             1,
@@ -107,7 +136,7 @@ class Played:
             recovery_ramp_s=0.0,
         )
         self.actuation = make_actuation(
-            config, JointLimits.create(1, **limits), lambda: state, self.outlet
+            config, JointLimits.create(1, **limits), lambda: state, self.outlet, self.log
         )
         self.actuation.arming.enable()
         epoch = self.actuation.restart()
