@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from ..figures.ticks import spread_of
+
 _PERIOD_NS = 20_000_000
 
 
@@ -21,11 +23,8 @@ def bare_loop(duration_s: float) -> dict[str, float]:
         time.sleep(max(0, deadline_ns - time.monotonic_ns()) * 1e-9)
         lateness[tick] = (time.monotonic_ns() - deadline_ns) * 1e-6
         deadline_ns += _PERIOD_NS
-    return {
-        'sd_ms': float(lateness.std()),
-        'p99_ms': float(np.percentile(lateness, 99)),
-        'worst_ms': float(lateness.max()),
-    }
+    late_ms = spread_of(lateness)
+    return {'sd_ms': late_ms.sd, 'p99_ms': late_ms.p99, 'worst_ms': late_ms.worst}
 
 
 def _best_seconds(function: Any, repeats: int = 30) -> float:

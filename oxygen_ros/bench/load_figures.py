@@ -9,7 +9,7 @@ import numpy as np
 
 from ..engine.scheduling.timeline import EventKind
 from ..errors import OxygenError
-from ..figures.ticks import expected_deadlines, percentile, summarise_ticks
+from ..figures.ticks import expected_deadlines, spread_of, summarise_ticks
 from ..types import CONTROL_RATE_HZ
 
 if TYPE_CHECKING:
@@ -33,15 +33,15 @@ def tick_figures(recording: LoadRecording, max_age_ms: float) -> dict[str, Any]:
         expected_deadlines(recording.duration_s, CONTROL_RATE_HZ),
     )
     return {
-        'sd_ms': ticks.sd_ms,
-        'p99_ms': ticks.p99_ms,
-        'worst_ms': ticks.worst_ms,
+        'sd_ms': ticks.lateness_ms.sd,
+        'p99_ms': ticks.lateness_ms.p99,
+        'worst_ms': ticks.lateness_ms.worst,
         'on_time': ticks.on_time,
         'within_1ms': ticks.within_1ms,
         'held': ticks.held,
         'skipped': ticks.skipped,
         'ticks': ticks.ticks,
-        'age_ms': {'p50': _percentile(age[age >= 0], 50), 'p99': _percentile(age[age >= 0], 99)},
+        'age_ms': _spread(age[age >= 0], 'p50', 'p99'),
     }
 
 
@@ -49,14 +49,11 @@ def dialogue_figures(recording: LoadRecording) -> dict[str, Any]:
     """Return the figures of the answers and scene graphs that the client received."""
     gaps = np.diff(recording.scene_graphs)
     return {
-        'ttft_ms': {
-            'p50': _percentile(recording.ttft_ms, 50),
-            'p99': _percentile(recording.ttft_ms, 99),
-        },
+        'ttft_ms': _spread(recording.ttft_ms, 'p50', 'p99'),
         'first_tokens': len(recording.ttft_ms),
         'tokens_per_s': recording.dialogue_tokens / recording.duration_s,
         'scene_graphs': len(recording.scene_graphs),
-        'scene_gap_s': {'p50': _percentile(gaps, 50), 'worst': _percentile(gaps, 100)},
+        'scene_gap_s': _spread(gaps, 'p50', 'worst'),
     }
 
 
@@ -71,13 +68,13 @@ def engine_figures(run: dict[str, Any]) -> dict[str, Any]:
     scene = run['scene']
     ingest = [ms for camera in cameras for ms in camera['ingest_ms']]
     return {
-        'preempt': {'wait_ms': {'p50': _percentile(waits, 50), 'p99': _percentile(waits, 99)}},
+        'preempt': {'wait_ms': _spread(waits, 'p50', 'p99')},
         'action': {
             'chunks_per_s': len(passes) / span_s,
-            'pass_ms': {'p50': _percentile(passes, 50), 'p99': _percentile(passes, 99)},
+            'pass_ms': _spread(passes, 'p50', 'p99'),
         },
         'ingest': {
-            'ms': {'p50': _percentile(ingest, 50), 'p99': _percentile(ingest, 99)},
+            'ms': _spread(ingest, 'p50', 'p99'),
             'frames_in': sum(camera['received'] for camera in cameras),
             'frames_out': sum(camera['decoded'] for camera in cameras),
             'superseded': sum(camera['superseded'] for camera in cameras),
@@ -91,10 +88,7 @@ def engine_figures(run: dict[str, Any]) -> dict[str, Any]:
             'failed': scene['failed'],
             'skipped': scene['skipped'],
             'unfinished': scene['unfinished'],
-            's': {
-                'p50': _percentile(scene['durations_s'], 50),
-                'worst': _percentile(scene['durations_s'], 100),
-            },
+            's': _spread(scene['durations_s'], 'p50', 'worst'),
         },
         'written': {
             name: {
@@ -120,6 +114,7 @@ def _num_lost(run: dict[str, Any]) -> int:
     return lost
 
 
-def _percentile(values: Any, percent: float) -> float | None:
-    """Return a percentile as JSON has it: None where nothing was measured."""
-    return percentile(values, percent) if len(values) else None
+def _spread(values: Any, *names: str) -> dict[str, float | None]:
+    """Return figures of a spread as JSON has them: None where nothing was measured."""
+    spread = spread_of(values)
+    return {name: getattr(spread, name) if len(values) else None for name in names}

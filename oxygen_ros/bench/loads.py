@@ -12,6 +12,7 @@ import tempfile
 from typing import Any, TYPE_CHECKING
 
 from ..demo.processes import Children
+from ..figures.ticks import MAX_OBSERVATION_AGE_MS
 from .load_figures import dialogue_figures, engine_figures, tick_figures
 from .rows import Row
 from .subject import Subject, TINY
@@ -111,8 +112,9 @@ def run_node(
         children.stop()
         run['sent'] = json.loads(sent.read_text())
         aside = {'beside': json.loads(other.read_text())} if beside is not None else {}
+    max_age_ms = parameters.get('max_observation_age_ms', MAX_OBSERVATION_AGE_MS)
     return {
-        'tick': tick_figures(recording, float(parameters.get('max_observation_age_ms', 400.0))),
+        'tick': tick_figures(recording, float(max_age_ms)),
         'dialogue': dialogue_figures(recording),
         **engine_figures(run),
         **aside,

@@ -12,6 +12,7 @@ from rich.console import Console
 import torch
 
 from ..engine.kv.memory_report import reduction_limit
+from ..figures.latency_fields import kv_reduction
 from . import bare, cycle, floor, kv
 from .gates import judge
 from .loads import isolate, Load, LOADS, run_node
@@ -135,7 +136,7 @@ def _kv() -> dict[str, Any]:
     shared, private = kv.measure_peak(_KV_TOKENS, 'shared')
     return {
         'bytes': {'isolated': isolated, 'shared': shared},
-        'reduction': 1.0 - shared / isolated,
+        'reduction': float(kv_reduction(shared, isolated)),
         'limit': reduction_limit(_KV_TOKENS, private),
         'visual_tokens': _KV_TOKENS,
     }

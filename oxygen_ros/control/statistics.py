@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..figures.ticks import ON_TIME_MS, on_time_ratio, percentile
+from ..figures.ticks import ON_TIME_MS, on_time_ratio, spread_of
 from .clock import NS_PER_MS
 
 Float64Array: TypeAlias = NDArray[np.float64]
@@ -181,23 +181,22 @@ class TickStatistics:
         on_time: int,
         worst_ms: float,
     ) -> TickFigures:
-        nan = float('nan')
         rows = self._newest(num_rows)
-        lateness_ms = self._lateness_ms[rows]
+        lateness_ms = spread_of(self._lateness_ms[rows])
         age_ms = self._age_ms[rows]
-        age_ms = age_ms[~np.isnan(age_ms)]
+        ages_ms = spread_of(age_ms[~np.isnan(age_ms)])
         return TickFigures(
             ticks=ticks,
             held=held,
             overruns=overruns,
             on_time=on_time,
             on_time_ratio=on_time_ratio(on_time, ticks, overruns),
-            lateness_mean_ms=float(lateness_ms.mean()) if num_rows else nan,
-            lateness_sd_ms=float(lateness_ms.std()) if num_rows else nan,
-            lateness_p50_ms=percentile(lateness_ms, 50.0),
-            lateness_p99_ms=percentile(lateness_ms, 99.0),
-            lateness_max_ms=worst_ms if num_rows else nan,
-            observation_age_p50_ms=percentile(age_ms, 50.0),
-            observation_age_p99_ms=percentile(age_ms, 99.0),
+            lateness_mean_ms=lateness_ms.mean,
+            lateness_sd_ms=lateness_ms.sd,
+            lateness_p50_ms=lateness_ms.p50,
+            lateness_p99_ms=lateness_ms.p99,
+            lateness_max_ms=worst_ms if num_rows else float('nan'),
+            observation_age_p50_ms=ages_ms.p50,
+            observation_age_p99_ms=ages_ms.p99,
             hold_reasons=dict(self._hold_reasons),
         )

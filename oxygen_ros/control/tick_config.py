@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from ..figures.ticks import MAX_OBSERVATION_AGE_MS
 from ..setting import check, parameter, refusal, setting, SettingError
 from ..types import CONTROL_RATE_HZ
 from .action_space import parse_action_spaces
@@ -58,7 +59,7 @@ class TickConfig:
     )
     require_state: bool = setting(True, 'Hold while the joints are not measured', live=True)
     max_observation_age_ms: float = setting(
-        400.0,
+        MAX_OBSERVATION_AGE_MS,
         'A target from an older observation is not sent: the node holds',
         'ms',
         low=1.0,

@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 from pathlib import Path
 import tempfile
 
 from ..errors import OxygenError
-from .figures import Figures, summarise
+from ..figures.latency_fields import kv_reduction
+from ..figures.ticks import MAX_OBSERVATION_AGE_MS
+from .figures import DemoFigures, summarise
 from .processes import Children
 from .source import list_argument, make_source, Source
 
@@ -48,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--max-observation-age-ms',
         type=_positive,
-        default=400.0,
+        default=MAX_OBSERVATION_AGE_MS,
         metavar='MS',
         help='older observations are not acted on (default: %(default)s)',
     )
@@ -180,7 +183,7 @@ def _node_arguments(
     return arguments
 
 
-def _print(figures: Figures) -> None:
+def _print(figures: DemoFigures) -> None:
     from rich.console import Console
     from rich.table import Table
 
@@ -188,11 +191,8 @@ def _print(figures: Figures) -> None:
     reasons = ', '.join(
         f'{reason} {count}' for reason, count in sorted(figures.hold_reasons.items())
     )
-    ratio = (
-        1.0 - figures.kv_bytes_shared / figures.kv_bytes_isolated
-        if figures.kv_bytes_isolated
-        else 0.0
-    )
+    saved = float(kv_reduction(figures.kv_bytes_shared, figures.kv_bytes_isolated))
+    less = 'not measured' if math.isnan(saved) else f'{100 * saved:.1f} % less'
     ttft = (
         'none' if figures.ttft_ms is None else f'{figures.ttft_ms:.0f} ms (median, at the client)'
     )
@@ -220,7 +220,7 @@ def _print(figures: Figures) -> None:
         (
             'KV cache at its fullest',
             f'{figures.kv_bytes_shared:,} bytes shared, {figures.kv_bytes_isolated:,} '
-            f'isolated ({100 * ratio:.1f} % less)',
+            f'isolated ({less})',
         ),
     ]
     for name, value in rows:

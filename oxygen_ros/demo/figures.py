@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 import statistics
 
-from ..figures.ticks import expected_deadlines, summarise_ticks
+from ..figures.ticks import expected_deadlines, percentile, summarise_ticks
 from ..types import CONTROL_RATE_HZ
 
 
@@ -66,7 +66,7 @@ class DemoRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class DemoFigures:
     """The summary that the demo prints and writes."""
 
     ticks: int
@@ -91,32 +91,32 @@ class Figures:
         return asdict(self)
 
 
-def summarise(recording: DemoRun) -> Figures:
-    """Turn a recording into figures; first-token time is the median."""
+def summarise(run: DemoRun) -> DemoFigures:
+    """Turn a run into figures; first-token time is the median."""
     ticks = summarise_ticks(
-        recording.numbers,
-        recording.lateness_ms,
-        recording.held,
-        recording.ages_ms,
-        recording.max_observation_age_s * 1e3,
-        expected_deadlines(recording.duration_s, CONTROL_RATE_HZ),
+        run.numbers,
+        run.lateness_ms,
+        run.held,
+        run.ages_ms,
+        run.max_observation_age_s * 1e3,
+        expected_deadlines(run.duration_s, CONTROL_RATE_HZ),
     )
-    chunks_per_s = recording.chunks / recording.duration_s
-    return Figures(
+    chunks_per_s = run.chunks / run.duration_s
+    return DemoFigures(
         ticks=ticks.ticks,
         held=ticks.held,
         on_time=ticks.on_time,
-        jitter_sd_ms=ticks.sd_ms,
+        jitter_sd_ms=ticks.lateness_ms.sd,
         chunks_per_s=chunks_per_s,
-        actions_per_s=chunks_per_s * recording.action_horizon,
-        ttft_ms=statistics.median(recording.ttft_ms) if recording.ttft_ms else None,
-        tokens_per_s=statistics.fmean(recording.tokens_per_s) if recording.tokens_per_s else None,
-        dialogue_results=recording.dialogue_results,
-        scene_graphs=recording.scene_graphs,
-        images_encoded=recording.images_encoded,
-        images_used=len(recording.images_used),
-        images_superseded=recording.images_superseded,
-        kv_bytes_shared=recording.kv_bytes_shared,
-        kv_bytes_isolated=recording.kv_bytes_isolated,
-        hold_reasons=dict(recording.hold_reasons),
+        actions_per_s=chunks_per_s * run.action_horizon,
+        ttft_ms=percentile(run.ttft_ms, 50.0) if run.ttft_ms else None,
+        tokens_per_s=statistics.fmean(run.tokens_per_s) if run.tokens_per_s else None,
+        dialogue_results=run.dialogue_results,
+        scene_graphs=run.scene_graphs,
+        images_encoded=run.images_encoded,
+        images_used=len(run.images_used),
+        images_superseded=run.images_superseded,
+        kv_bytes_shared=run.kv_bytes_shared,
+        kv_bytes_isolated=run.kv_bytes_isolated,
+        hold_reasons=dict(run.hold_reasons),
     )

@@ -38,6 +38,19 @@ class Claim:
     scale: float = 1.0  # from the figure to the unit
     adjust: Callable[[float, Figures], Limit] | None = None  # to what this machine can do
 
+    def limit_for(self, figures: Figures) -> Limit:
+        """Return the limit as this machine and this prefix allow it, and why it is another."""
+        return self.adjust(self.limit, figures) if self.adjust else (self.limit, '')
+
+    def is_met(self, value: float, limit: float) -> bool:
+        """Return whether a figure is on the right side of a limit."""
+        return value <= limit if self.at_most else value >= limit
+
+    @property
+    def line(self) -> float:
+        """The limit in the unit that is shown."""
+        return self.limit * self.scale
+
 
 @dataclass(frozen=True, slots=True)
 class ClaimFigure:
@@ -167,7 +180,7 @@ CLAIMS = (
         'up to 3.7 (RTX 4090); 2.0 is our gate',
         ('cycle.speedup',),
         2.0,
-        '',
+        'x',
         False,
     ),
     Claim(
@@ -207,12 +220,6 @@ CLAIM: Mapping[str, Claim] = {claim.key: claim for claim in CLAIMS}
 """The claims by key."""
 
 
-def limit_of(key: str, figures: Figures) -> Limit:
-    """Return a claim's limit as this machine and this prefix allow it, and why it is another."""
-    claim = CLAIM[key]
-    return claim.adjust(claim.limit, figures) if claim.adjust else (claim.limit, '')
-
-
 def compare(figures: Figures) -> list[ClaimFigure]:
     """Return what was measured of each claim."""
     found = []
@@ -222,8 +229,7 @@ def compare(figures: Figures) -> list[ClaimFigure]:
             found.append(ClaimFigure(claim, '', None, Outcome.NO_FIGURE))
             continue
         value = figures[name]
-        limit, note = limit_of(claim.key, figures)
-        met = value <= limit if claim.at_most else value >= limit
-        outcome = Outcome.MET if met else Outcome.NOT_MET
+        limit, note = claim.limit_for(figures)
+        outcome = Outcome.MET if claim.is_met(value, limit) else Outcome.NOT_MET
         found.append(ClaimFigure(claim, name, value, outcome, note))
     return found

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from enum import Enum
 import math
 
+from .claims import CLAIM
+from .ticks import MAX_OBSERVATION_AGE_MS, ON_TIME_MS
+
 
 class Level(Enum):
     """How good a figure is."""
@@ -37,13 +40,13 @@ class Threshold:
 
 # By field of LatencyReport. Where the project claims a figure, the claim is the first limit.
 THRESHOLDS = {
-    'on_time_ratio': Threshold(0.994, 0.95, lower_is_better=False),
-    'jitter_sd_ms': Threshold(0.4, 2.0),
-    'jitter_p99_ms': Threshold(1.0, 2.0),  # later than 2 ms is not on time
-    'jitter_max_ms': Threshold(2.0, 20.0),  # 20 ms: a whole tick
-    'observation_age_p99_ms': Threshold(150.0, 400.0),  # a pass in each tick, chunks
-    'action_wait_p99_ms': Threshold(3.5, 20.0),  # one micro-slice, a whole tick
-    'ttft_ms': Threshold(400.0, 1000.0),
+    'on_time_ratio': Threshold(CLAIM['on_time'].limit, 0.95, lower_is_better=False),
+    'jitter_sd_ms': Threshold(CLAIM['jitter_sd'].limit, 2.0),
+    'jitter_p99_ms': Threshold(1.0, ON_TIME_MS),
+    'jitter_max_ms': Threshold(ON_TIME_MS, 20.0),  # 20 ms: a whole tick
+    'observation_age_p99_ms': Threshold(150.0, MAX_OBSERVATION_AGE_MS),  # 150: a pass a tick
+    'action_wait_p99_ms': Threshold(CLAIM['action_wait'].limit, 20.0),  # 20 ms: a whole tick
+    'ttft_ms': Threshold(CLAIM['ttft_p99'].limit, 1000.0),
     'kv_blocks_free': Threshold(8.0, 1.0, lower_is_better=False),
     'camera_age_max_ms': Threshold(200.0, 1000.0),  # beyond 1 s an image is not used
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When a control tick is on time, and the figures of a run's ticks."""
+"""When a control tick is on time, how measured values are spread, the figures of a run's ticks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Float64Array = NDArray[np.float64]
 
 ON_TIME_MS = 2.0  # a target is on time when published within this of its deadline
 SOON_MS = 1.0  # what a tick in a process of its own is held to
-MAX_OBSERVATION_AGE_MS = 400.0  # where a recording does not say; the node's default
+MAX_OBSERVATION_AGE_MS = 400.0  # of what may be acted on; each default is this one
 # Deadlines at either end of a client's time that may lie outside the run.
 _NUM_EDGES = 2
 
@@ -53,6 +53,31 @@ def percentile(values: ArrayLike, percent: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
+class Spread:
+    """How measured values are spread; NaN where nothing was measured."""
+
+    mean: float
+    sd: float  # of a lateness: the jitter
+    p50: float
+    p99: float
+    worst: float
+
+
+def spread_of(values: ArrayLike) -> Spread:
+    """Return how values are spread."""
+    array = np.asarray(values, dtype=np.float64)
+    if not array.size:
+        return Spread(*(float('nan'),) * 5)
+    return Spread(
+        float(array.mean()),
+        float(array.std()),
+        percentile(array, 50.0),
+        percentile(array, 99.0),
+        float(array.max()),
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class TickSummary:
     """The figures of the ticks of one run."""
 
@@ -61,10 +86,7 @@ class TickSummary:
     held: int
     on_time: float  # share of all deadlines, 0 to 1
     within_1ms: float  # share of all deadlines that were met within 1 ms, held or not
-    sd_ms: float  # of the lateness: the jitter
-    p50_ms: float
-    p99_ms: float
-    worst_ms: float
+    lateness_ms: Spread
 
 
 def summarise_ticks(
@@ -84,9 +106,6 @@ def summarise_ticks(
     """
     lateness = np.asarray(lateness_ms, dtype=np.float64)
     num_ticks = len(lateness)
-    nan = float('nan')
-    if not num_ticks:
-        return TickSummary(0, num_expected, 0, 0.0 if num_expected else nan, nan, *(nan,) * 4)
     steps = np.diff(np.asarray(numbers, dtype=np.int64))
     num_skipped = int((steps[steps > 1] - 1).sum())
     num_skipped = max(num_skipped, num_expected - num_ticks)
@@ -98,10 +117,7 @@ def summarise_ticks(
         held=int(np.asarray(is_held, dtype=bool).sum()),
         on_time=on_time_ratio(num_on_time, num_ticks, num_skipped),
         within_1ms=on_time_ratio(num_soon, num_ticks, num_skipped),
-        sd_ms=float(lateness.std()),
-        p50_ms=percentile(lateness, 50.0),
-        p99_ms=percentile(lateness, 99.0),
-        worst_ms=float(lateness.max()),
+        lateness_ms=spread_of(lateness),
     )
 
 

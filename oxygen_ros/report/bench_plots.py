@@ -3,21 +3,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..figures.claims import LOADS, ROWS
-from ..figures.thresholds import Level
-from .bench_figures import names_under
-from .colours import BLUE, GREEN, GREY, LEVELS, ORANGE, PINK, PURPLE, SKY
-from .drawing import canvas, legend_above, Picture, picture, plain_log_axis, shared_legend
+from ..figures.claims import Figures, LOADS, ROWS
+from .colours import BLUE, GREEN, GREY, ORANGE, PINK, PURPLE, SKY
+from .drawing import (
+    canvas,
+    claim_line,
+    legend_above,
+    Picture,
+    picture,
+    plain_log_axis,
+    shared_legend,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-Figures = Mapping[str, float]
 
 _MIB = 2.0**20
 _FOOT_MS = 0.03
@@ -47,7 +51,7 @@ def pictures_of(figures: Figures) -> list[Picture]:
 
 
 def _ticks(figures: Figures) -> Picture | None:
-    loads = [load for load in names_under(figures, 'tick', LOADS) if load in LOADS]
+    loads = [load for load in _names_under(figures, 'tick', LOADS) if load in LOADS]
     if not loads:
         return None
     figure, axes = canvas(3.4, columns=2)
@@ -60,9 +64,7 @@ def _ticks(figures: Figures) -> Picture | None:
                 bare, color=GREY, linestyle=':', linewidth=1.4, label='bare sleeping loop'
             )
         if key == 'sd_ms':
-            panel.axhline(
-                0.4, color=LEVELS[Level.WARN], linestyle='--', linewidth=1.0, label='claim: 0.4 ms'
-            )
+            claim_line(panel, 'jitter_sd')
         panel.set(ylabel=f'jitter, {title} (ms)')
         plain_log_axis(panel)
         # A logarithmic bar has no natural foot; a common one lets two pages be compared.
@@ -77,16 +79,14 @@ def _ticks(figures: Figures) -> Picture | None:
 
 
 def _on_time(figures: Figures) -> Picture | None:
-    loads = [load for load in names_under(figures, 'tick', LOADS) if load in LOADS]
+    loads = [load for load in _names_under(figures, 'tick', LOADS) if load in LOADS]
     rows = _rows(figures, 'tick', loads, 'on_time')
     if not rows:
         return None
     figure, (axes,) = canvas(2.7)
     percent = {name: 100.0 * value for name, value in figures.items() if name.endswith('.on_time')}
     _grouped(axes, percent, loads, rows, 'tick.{load}.{row}.on_time', texts=True)
-    axes.axhline(
-        99.4, color=LEVELS[Level.WARN], linestyle='--', linewidth=1.0, label='claim: 99.4 %'
-    )
+    claim_line(axes, 'on_time')
     axes.set(ylabel='ticks on time (%)', ylim=(0.0, 112.0))
     legend_above(axes)
     return picture(
@@ -99,7 +99,7 @@ def _on_time(figures: Figures) -> Picture | None:
 
 def _cycles(figures: Figures) -> Picture | None:
     rows = [
-        row for row in names_under(figures, 'cycle_ms', ROWS) if f'cycle_ms.{row}.p50' in figures
+        row for row in _names_under(figures, 'cycle_ms', ROWS) if f'cycle_ms.{row}.p50' in figures
     ]
     if not rows:
         return None
@@ -136,7 +136,7 @@ def _cycles(figures: Figures) -> Picture | None:
 def _kv(figures: Figures) -> Picture | None:
     names = [
         name
-        for name in names_under(figures, 'kv.bytes', ('isolated', 'shared'))
+        for name in _names_under(figures, 'kv.bytes', ('isolated', 'shared'))
         if name != 'reduction' and f'kv.bytes.{name}' in figures
     ]
     if not names:
@@ -166,16 +166,14 @@ def _kv(figures: Figures) -> Picture | None:
 def _first_token(figures: Figures) -> Picture | None:
     loads = [
         load
-        for load in names_under(figures, 'dialogue', LOADS)
+        for load in _names_under(figures, 'dialogue', LOADS)
         if f'dialogue.{load}.ttft_ms.p50' in figures
     ]
     if not loads:
         return None
     figure, axes = canvas(2.9, columns=2, widths=(1.5, 1.0))
     _grouped(axes[0], figures, loads, ['p50', 'p99'], 'dialogue.{load}.ttft_ms.{row}', texts=True)
-    axes[0].axhline(
-        400.0, color=LEVELS[Level.WARN], linestyle='--', linewidth=1.0, label='claim: 400 ms'
-    )
+    claim_line(axes[0], 'ttft_p99')
     axes[0].set(ylabel='time to first token (ms)')
     legend_above(axes[0])
     _grouped(axes[1], figures, loads, ['tokens_per_s'], 'dialogue.{load}.{row}', texts=True)
@@ -229,11 +227,18 @@ def _frames(figures: Figures) -> str:
     )
 
 
+def _names_under(figures: Figures, prefix: str, known: tuple[str, ...]) -> list[str]:
+    """Return the names directly under a prefix: the known ones in their order, then others."""
+    dotted = f'{prefix}.'
+    found = {name[len(dotted) :].split('.', 1)[0] for name in figures if name.startswith(dotted)}
+    return [name for name in known if name in found] + sorted(found - set(known))
+
+
 def _rows(figures: Figures, prefix: str, loads: Sequence[str], key: str) -> list[str]:
     found = {
         row
         for load in loads
-        for row in names_under(figures, f'{prefix}.{load}', ROWS)
+        for row in _names_under(figures, f'{prefix}.{load}', ROWS)
         if f'{prefix}.{load}.{row}.{key}' in figures
     }
     return [row for row in ROWS if row in found] + sorted(found - set(ROWS))

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any, TYPE_CHECKING
 
 from ..errors import OxygenError
+from ..figures.ticks import MAX_OBSERVATION_AGE_MS
 
 if TYPE_CHECKING:
     from ..replay.bag import Bag
@@ -49,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--max-observation-age-ms',
         type=float,
-        default=400.0,
+        default=MAX_OBSERVATION_AGE_MS,
         metavar='MS',
         help='a target from an older observation is not on time (default: %(default)s)',
     )
@@ -87,6 +89,29 @@ def run(args: argparse.Namespace) -> int:
     return 0 if whole else 1
 
 
+def read_bench(path: Path) -> tuple[dict[str, float], dict[str, str]]:
+    """Return the numbers and the texts of a benchmark's JSON, by dotted name.
+
+    :raises OxygenError: the file is not JSON, or not an object with numbers in it.
+    """
+    try:
+        content = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise OxygenError(f'{path}: expected a JSON file of a benchmark, got: {error}') from None
+    if not isinstance(content, dict):
+        raise OxygenError(f'{path}: expected a JSON object, got {type(content).__name__}')
+    numbers: dict[str, float] = {}
+    texts: dict[str, str] = {}
+    for name, value in _leaves(content, ''):
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            texts[name] = str(value)
+        else:
+            numbers[name] = value
+    if not numbers:
+        raise OxygenError(f'{path}: expected figures, got no number')
+    return numbers, texts
+
+
 def _check(args: argparse.Namespace) -> None:
     if not args.source.exists():
         raise OxygenError(f'{args.source}: expected a recording or a JSON file, found nothing')
@@ -104,7 +129,6 @@ def _check(args: argparse.Namespace) -> None:
 
 def _bench_page(path: Path) -> Page:
     from ..figures.claims import compare
-    from .bench_figures import read_bench
     from .bench_plots import pictures_of
     from .page import Page
 
@@ -118,6 +142,17 @@ def _bench_page(path: Path) -> Page:
         figures,
         texts,
     )
+
+
+def _leaves(value: Any, prefix: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        for key, part in value.items():
+            yield from _leaves(part, f'{prefix}.{key}' if prefix else str(key))
+    elif isinstance(value, list):
+        for index, part in enumerate(value):
+            yield from _leaves(part, f'{prefix}.{index}' if prefix else str(index))
+    else:
+        yield prefix, value
 
 
 def _recording_page(args: argparse.Namespace) -> tuple[Page, Recording]:

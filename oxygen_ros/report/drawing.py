@@ -8,6 +8,9 @@ import io
 from typing import Any, TYPE_CHECKING
 
 from ..errors import OxygenError
+from ..figures.claims import CLAIM
+from ..figures.thresholds import Level
+from .colours import LEVELS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -115,3 +118,15 @@ def plain_log_axis(axes: Axes) -> None:
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
     axes.yaxis.set_major_formatter('{x:g}')
     axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+def claim_line(axes: Axes, key: str) -> None:
+    """Draw what is claimed of a figure across its plot."""
+    claim = CLAIM[key]
+    axes.axhline(
+        claim.line,
+        color=LEVELS[Level.WARN],
+        linestyle='--',
+        linewidth=1.0,
+        label=f'claim: {claim.line:g} {claim.unit}',
+    )

@@ -41,7 +41,7 @@ class Page:
     title: str
     source: str
     notes: Sequence[str]  # a line each; what was lost, what was left out
-    findings: Sequence[ClaimFigure]
+    claims: Sequence[ClaimFigure]
     pictures: Sequence[Picture]
     figures: Mapping[str, float]
     texts: Mapping[str, str] = field(default_factory=dict)
@@ -60,7 +60,7 @@ def render(page: Page) -> str:
     if page.notes:
         lines = ''.join(f'<div>{escape(note)}</div>' for note in page.notes)
         parts.append(f'<section class="warning">{lines}</section>')
-    parts += ['<h2>Against the claims</h2>', _claims(page.findings)]
+    parts += ['<h2>Against the claims</h2>', _claims(page.claims)]
     if page.pictures:
         parts.append('<h2>Plots</h2>')
         parts += [_figure(picture) for picture in page.pictures]
@@ -68,23 +68,21 @@ def render(page: Page) -> str:
     return '\n'.join(parts) + '\n'
 
 
-def _claims(findings: Sequence[ClaimFigure]) -> str:
+def _claims(claims: Sequence[ClaimFigure]) -> str:
     rows = []
-    for finding in findings:
-        claim = finding.claim
-        mark = finding.outcome.value
-        claimed = claim.claimed + (f'; {finding.note}' if finding.note else '')
-        name = finding.outcome.name.lower()
-        source = f'<code>{escape(finding.name)}</code>' if finding.name else ''
+    for found in claims:
+        claim = found.claim
+        mark = found.outcome.value
+        claimed = claim.claimed + (f'; {found.note}' if found.note else '')
+        name = found.outcome.name.lower()
+        source = f'<code>{escape(found.name)}</code>' if found.name else ''
         rows.append(
             f'<tr><td>{claim.requirement}</td><td>{escape(claim.what)}</td>'
-            f'<td>{escape(claimed)}</td><td class="number">{escape(finding.text)}</td>'
+            f'<td>{escape(claimed)}</td><td class="number">{escape(found.text)}</td>'
             f'<td class="{name}">{mark}</td><td>{source}</td></tr>'
         )
     head = '<tr><th></th><th>claim</th><th>claimed</th><th>here</th><th></th><th>figure</th></tr>'
-    count = {
-        outcome: sum(finding.outcome is outcome for finding in findings) for outcome in Outcome
-    }
+    count = {outcome: sum(found.outcome is outcome for found in claims) for outcome in Outcome}
     line = ', '.join(f'{number} {outcome.value}' for outcome, number in count.items() if number)
     return f'<section><p>{line}</p><table>{head}{"".join(rows)}</table></section>'
 

@@ -9,8 +9,8 @@ import math
 import numpy as np
 
 from ..engine.scheduling.timeline import EventKind
-from ..figures.ticks import is_on_time, MAX_OBSERVATION_AGE_MS, percentile, summarise_ticks
-from .latency_fields import growth, kv_reduction
+from ..figures.latency_fields import growth, kv_reduction
+from ..figures.ticks import is_on_time, MAX_OBSERVATION_AGE_MS, spread_of, summarise_ticks
 from .recording import Float64Array, Recording
 
 Figures = dict[str, float]
@@ -66,10 +66,10 @@ def _ticks(figures: Figures, recording: Recording, max_age_ms: float) -> None:
     if not len(table):
         return
     ticks = summarise_ticks(table[:, 0], table[:, 1], table[:, 4], table[:, 2], max_age_ms)
-    figures['tick.recorded.sd_ms'] = ticks.sd_ms
-    figures['tick.recorded.p50_ms'] = ticks.p50_ms
-    figures['tick.recorded.p99_ms'] = ticks.p99_ms
-    figures['tick.recorded.worst_ms'] = ticks.worst_ms
+    figures['tick.recorded.sd_ms'] = ticks.lateness_ms.sd
+    figures['tick.recorded.p50_ms'] = ticks.lateness_ms.p50
+    figures['tick.recorded.p99_ms'] = ticks.lateness_ms.p99
+    figures['tick.recorded.worst_ms'] = ticks.lateness_ms.worst
     figures['tick.recorded.on_time'] = ticks.on_time
     figures['tick.recorded.held'] = float(ticks.held)
     figures['tick.recorded.skipped'] = float(ticks.skipped)
@@ -81,19 +81,12 @@ def _reports(figures: Figures, recording: Recording) -> None:
         return
     isolated = np.nan_to_num(recording.latency('kv_bytes_isolated'))
     peak = int(isolated.argmax())
-    shared = float(recording.latency('kv_bytes_shared')[peak])
-    figures['kv.bytes.isolated'] = float(isolated[peak])
-    figures['kv.bytes.shared'] = shared
+    shared = recording.latency('kv_bytes_shared')
+    saved = kv_reduction(shared, isolated)
+    figures['kv.bytes.isolated'], figures['kv.bytes.shared'] = isolated[peak], shared[peak]
     # Not kv.bytes.reduction: a benchmark holds three tasks on one frame, a run hardly ever does.
-    figures['kv.peak_reduction'] = kv_reduction(shared, float(isolated[peak]))
-    figures['kv.best_reduction'] = max(
-        (
-            kv_reduction(*pair)
-            for pair in zip(recording.latency('kv_bytes_shared'), isolated)
-            if pair[1] > 0.0
-        ),
-        default=math.nan,
-    )
+    figures['kv.peak_reduction'] = saved[peak]
+    figures['kv.best_reduction'] = max(saved[~np.isnan(saved)], default=math.nan)
     figures['kv.preemptions'] = float(growth(recording.latency('preemptions')).sum())
     waits_ms = recording.latency('action_wait_p99_ms')
     if not np.isnan(waits_ms).all():
@@ -137,7 +130,5 @@ def _slices(figures: Figures, recording: Recording) -> None:
 
 
 def _spread(figures: Figures, name: str, values: Float64Array) -> None:
-    known = values[~np.isnan(values)]
-    if len(known):
-        figures[f'{name}.p50'] = percentile(known, 50.0)
-        figures[f'{name}.p99'] = percentile(known, 99.0)
+    spread = spread_of(values[~np.isnan(values)])
+    figures[f'{name}.p50'], figures[f'{name}.p99'] = spread.p50, spread.p99

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..figures.latency_fields import COLUMN, FIELDS, row_of, stamp_ns_of
 from ..replay.bag import Bag, BagError, BagMessage
 from ..replay.golden import START_TOPIC
 from ..replay.outputs import SCHEDULE, SCHEDULE_COLUMNS
-from .latency_fields import COLUMN, FIELDS, row_of, stamp_ns_of
 
 Float64Array = NDArray[np.float64]
 Int64Array = NDArray[np.int64]

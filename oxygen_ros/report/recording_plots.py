@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..figures.thresholds import Level, THRESHOLDS
+from ..figures.latency_fields import growth
+from ..figures.thresholds import Level
 from ..figures.ticks import ON_TIME_MS
 from .colours import BLUE, GREEN, GREY, LEVELS, ORANGE, PURPLE, SERIES, SKY
-from .drawing import canvas, legend_above, Picture, picture, plain_log_axis
-from .latency_fields import growth
+from .drawing import canvas, claim_line, legend_above, Picture, picture, plain_log_axis
 from .recorded_figures import armed_ticks, first_token_ms, on_time
 from .recording import Float64Array, Recording
 from .worst_second import worst_second
@@ -159,13 +159,7 @@ def _first_token(recording: Recording) -> Picture:
     axes.plot(
         times_s, values_ms, 'o', color=PURPLE, markersize=5, label=f'dialogues: {len(values_ms)}'
     )
-    axes.axhline(
-        THRESHOLDS['ttft_ms'].warn,
-        color=LEVELS[Level.WARN],
-        linestyle='--',
-        linewidth=1.0,
-        label='claim: 400 ms',
-    )
+    claim_line(axes, 'ttft_p99')
     axes.set(xlabel='time (s)', ylabel='ms', xlim=(0.0, _end_s(recording)), ylim=(0.0, None))
     rate = axes.twinx()
     rate.grid(visible=False)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 import math
 
-from .latency_fields import COLUMN
+from ..figures.latency_fields import COLUMN
 from .perfetto import (
     counter_event,
     process_name,

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..engine.scheduling.timeline import EventKind
+from ..figures.latency_fields import growth
 from ..figures.thresholds import Level
 from ..figures.ticks import ON_TIME_MS
 from .colours import BLUE, GREEN, GREY, LEVELS, ORANGE, PURPLE, SKY
 from .drawing import legend_above, Picture, picture, stacked
-from .latency_fields import growth
 from .recorded_figures import on_time
 from .recording import Float64Array, Recording
 

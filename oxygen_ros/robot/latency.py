@@ -12,20 +12,10 @@ from numpy.typing import NDArray
 from ..engine.scheduling.cost_model import OnlineCostModel
 from ..engine.scheduling.timeline import EventKind
 from ..engine.scheduling.work import UnitKind
-from ..figures.ticks import on_time_ratio, percentile
+from ..figures.latency_fields import FIELDS
+from ..figures.ticks import on_time_ratio, spread_of
 from .robot import Robot
 
-_TICK_FIELDS = (
-    'ticks',
-    'on_time_ratio',
-    'held',
-    'overruns',
-    'jitter_sd_ms',
-    'jitter_p99_ms',
-    'jitter_max_ms',
-    'observation_age_p50_ms',
-    'observation_age_p99_ms',
-)
 _WINDOW_NS = 1_000_000_000
 _NUM_EVENTS = 4096  # of the timeline; more than happen in a window
 
@@ -48,15 +38,14 @@ class LatencyFigures:
     def read(self, now_ns: int) -> dict[str, float]:
         """Return the figures at a steady time, by field of LatencyReport."""
         return {
-            **self._ticks(),
+            **dict.fromkeys(FIELDS, math.nan),
+            **(self._ticks() if self._robot.ticks_here else {}),
             **self._rates(now_ns),
             **self._costs(now_ns),
             **self._memory(now_ns),
         }
 
     def _ticks(self) -> dict[str, float]:
-        if not self._robot.ticks_here:
-            return dict.fromkeys(_TICK_FIELDS, math.nan)
         actuation = self._robot.actuation
         ticks, held, overruns, on_time = actuation.statistics.counts()
         window = max(1, round(1e9 / actuation.tick.config.period_ns))
@@ -105,16 +94,16 @@ class LatencyFigures:
         layers = self._robot.model.spec.num_layers
         rows = self._robot.engine.timeline.newest(_NUM_EVENTS)
         rows = rows[rows[:, 2] >= now_ns - _WINDOW_NS]
-        passes_ms = _durations_ms(rows, EventKind.ACTION)
-        waits_ms = _durations_ms(rows, EventKind.ACTION_WAIT)
+        passes_ms = spread_of(_durations_ms(rows, EventKind.ACTION))
+        waits_ms = spread_of(_durations_ms(rows, EventKind.ACTION_WAIT))
         decode_ms = self._median_ms(UnitKind.DECODE) * layers
         return {
             'vision_ms': self._median_ms(UnitKind.VISION),
             'prefill_ms': self._median_ms(UnitKind.PREFILL) * layers,
             'decode_step_ms': decode_ms + self._median_ms(UnitKind.HEAD),
-            'action_pass_ms': percentile(passes_ms, 50.0),
-            'action_pass_p99_ms': percentile(passes_ms, 99.0),
-            'action_wait_p99_ms': percentile(waits_ms, 99.0),
+            'action_pass_ms': passes_ms.p50,
+            'action_pass_p99_ms': passes_ms.p99,
+            'action_wait_p99_ms': waits_ms.p99,
         }
 
     def _median_ms(self, kind: UnitKind) -> float:

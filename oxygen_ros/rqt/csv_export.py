@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..report.latency_fields import FIELDS
+from ..figures.latency_fields import FIELDS
 from .history import LatencyHistory
 
 

@@ -9,8 +9,8 @@ import math
 
 import numpy as np
 
+from ..figures.latency_fields import COLUMN, kv_reduction
 from ..figures.thresholds import judge, Level
-from ..report.latency_fields import COLUMN
 from .history import Float64Array
 
 NOTHING = '--'
@@ -87,9 +87,7 @@ def not_on_time(rows: Float64Array) -> Float64Array:
 
 
 def _kv_reduction(rows: Float64Array) -> Float64Array:
-    isolated = column(rows, 'kv_bytes_isolated')
-    used = np.where(isolated > 0.0, isolated, math.nan)
-    return 1.0 - column(rows, 'kv_bytes_shared') / used
+    return kv_reduction(column(rows, 'kv_bytes_shared'), column(rows, 'kv_bytes_isolated'))
 
 
 _COMPUTED: dict[str, Callable[[Float64Array], Float64Array]] = {

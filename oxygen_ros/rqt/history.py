@@ -13,7 +13,7 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
-from ..report.latency_fields import FIELDS
+from ..figures.latency_fields import FIELDS
 
 Float64Array = NDArray[np.float64]
 

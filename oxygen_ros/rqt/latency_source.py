@@ -18,7 +18,7 @@ from rclpy.subscription import Subscription
 from oxygen_ros.msg import LatencyReport
 
 from ..errors import OxygenError
-from ..report.latency_fields import row_of, stamp_ns_of
+from ..figures.latency_fields import row_of, stamp_ns_of
 
 TYPE = 'oxygen_ros/msg/LatencyReport'
 _AGE_KEY = 'age (s)'

@@ -8,9 +8,9 @@ import math
 
 import numpy as np
 
+from ..figures.latency_fields import growth
 from ..figures.thresholds import judge, Level, THRESHOLDS
 from ..report import colours
-from ..report.latency_fields import growth
 from .figures import BY_FIELD, column, not_on_time, percent, size
 from .history import Float64Array, Span
 from .plot_data import Plot, Series, Style

@@ -13,7 +13,7 @@ import pytest
 from oxygen_ros.bench.monitoring import judge
 from oxygen_ros.cli import main
 from oxygen_ros.replay.bag import open_bag
-from oxygen_ros.report.bench_figures import read_bench
+from oxygen_ros.report.command import read_bench
 from oxygen_ros.report.recorded_figures import figures_of
 from oxygen_ros.report.recording import read_recording
 

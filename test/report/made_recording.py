@@ -9,7 +9,7 @@ from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.typesys import get_types_from_msg, get_typestore, Stores
 
 from oxygen_ros.engine.scheduling.timeline import EventKind
-from oxygen_ros.report.latency_fields import FIELDS
+from oxygen_ros.figures.latency_fields import FIELDS
 
 MESSAGES = Path(__file__).resolve().parent.parent.parent / 'msg'
 START_NS = 1_700_000_000_000_000_000

@@ -23,7 +23,7 @@ from rosbags.rosbag2 import StoragePlugin
 from oxygen_ros.cli import main
 from oxygen_ros.figures.claims import LOADS, ROWS
 from oxygen_ros.replay.bag import open_bag
-from oxygen_ros.report.bench_figures import read_bench
+from oxygen_ros.report.command import read_bench
 from oxygen_ros.report.recorded_figures import figures_of
 from oxygen_ros.report.recording import read_recording
 from oxygen_ros.report.worst_second import lanes_around, worst_tick

@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from oxygen_ros.report.latency_fields import COLUMN, FIELDS
+from oxygen_ros.figures.latency_fields import COLUMN, FIELDS
 
 STAMP_NS = 1_700_000_000_000_000_000
 

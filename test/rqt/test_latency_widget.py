@@ -16,9 +16,9 @@ from reports import Clock, feed, report
 os.environ['QT_QPA_PLATFORM'] = 'offscreen'
 pytest.importorskip('PyQt5.QtWidgets', reason='needs PyQt5 (extra `monitor`)')
 
+from oxygen_ros.figures.latency_fields import FIELDS
 from oxygen_ros.figures.thresholds import Level
 from oxygen_ros.report import colours
-from oxygen_ros.report.latency_fields import FIELDS
 from oxygen_ros.rqt.latency_widget import DEFAULT_TOPIC, LatencyWidget
 from oxygen_ros.rqt.qt import QtCore, QtGui, QtWidgets
 

@@ -14,7 +14,7 @@ from reports import Clock, feed, report
 from rich.console import Console
 
 from oxygen_ros.cli import main
-from oxygen_ros.report.latency_fields import FIELDS
+from oxygen_ros.figures.latency_fields import FIELDS
 from oxygen_ros.rqt.monitor_model import MonitorModel
 from oxygen_ros.rqt.top_view import graph, line, table
 

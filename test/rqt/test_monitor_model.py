@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from reports import Clock, feed, report, STAMP_NS
 
+from oxygen_ros.figures.latency_fields import FIELDS
 from oxygen_ros.figures.thresholds import Level
-from oxygen_ros.report.latency_fields import FIELDS
 from oxygen_ros.rqt.csv_export import write_csv
 from oxygen_ros.rqt.figures import BY_FIELD, FIGURES, percent, size
 from oxygen_ros.rqt.history import Feed, LatencyHistory, STALE_AFTER_S

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from oxygen_ros.figures.claims import CLAIMS, compare, Outcome
+from oxygen_ros.figures.latency_fields import FIELDS, growth, kv_reduction, row_of
 from oxygen_ros.figures.thresholds import judge, Level, Threshold, THRESHOLDS
-from oxygen_ros.report.latency_fields import FIELDS, growth, kv_reduction, row_of
 
 MESSAGE = Path(__file__).resolve().parent.parent.parent / 'msg' / 'LatencyReport.msg'
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 # In the order of the message, header aside.
 FIELDS = (
@@ -43,9 +43,6 @@ FIELDS = (
 )
 COLUMN = {name: index for index, name in enumerate(FIELDS)}
 
-# Counts since activation: their growth is of interest, and they start again at each activation.
-COUNTERS = ('ticks', 'held', 'overruns', 'preemptions')
-
 
 def row_of(report: Any) -> NDArray[np.float64]:
     """Return a LatencyReport as [num_fields] float64; NaN for a field that it does not have."""
@@ -71,6 +68,8 @@ def growth(counts: NDArray[np.float64]) -> NDArray[np.float64]:
     return steps
 
 
-def kv_reduction(shared_bytes: float, isolated_bytes: float) -> float:
+def kv_reduction(shared_bytes: ArrayLike, isolated_bytes: ArrayLike) -> NDArray[np.float64]:
     """Return the share of memory that is saved, 0 to 1; NaN where isolated caches take nothing."""
-    return 1.0 - shared_bytes / isolated_bytes if isolated_bytes > 0.0 else float('nan')
+    shared, isolated = np.asarray(shared_bytes, dtype=np.float64), np.asarray(isolated_bytes)
+    saved: NDArray[np.float64] = 1.0 - shared / np.where(isolated > 0.0, isolated, np.nan)
+    return saved
