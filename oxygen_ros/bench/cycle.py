@@ -18,7 +18,7 @@ from ..engine.scheduling.work import UnitKey, UnitKind
 from ..runtime.work_clock import work_clock
 from ..types import ActionChunk, Observation, TaskType
 from .flop import count_flop
-from .rows import Row, ROWS
+from .rows import BenchRow, ROWS
 from .workbench import MS, SyntheticSensors, Workbench
 
 FRAMES = 10  # of a window
@@ -57,7 +57,7 @@ class _UnpacedSensors(SyntheticSensors):
 class _CycleBench(Workbench):
     """Two requests for each frame, submitted when its action has left."""
 
-    def __init__(self, model: VLAModel, row: Row) -> None:
+    def __init__(self, model: VLAModel, row: BenchRow) -> None:
         config = row.engine_config(
             ActionConfig(ActionMode.CHUNKED, 1e-6, 10**9),
             max_live_prefixes=MAX_LIVE_PREFIXES,
@@ -173,7 +173,7 @@ def _predict(stages: dict[str, float], num_prefixes: int) -> float:
     )
 
 
-def _flops(model: VLAModel, row: Row) -> int:
+def _flops(model: VLAModel, row: BenchRow) -> int:
     bench = _CycleBench(model, row)
     return count_flop(bench.window)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of one run under load: of its client's recording, and of what the node left."""
+"""Figures of one run under load: of what its client saw, and of what the node left."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from ..figures.ticks import expected_deadlines, spread_of, summarise_ticks
 from ..types import CONTROL_RATE_HZ
 
 if TYPE_CHECKING:
-    from ..nodes.clients.load_client import LoadRecording
+    from ..nodes.clients.load_client import LoadRun
 
 
-def tick_figures(recording: LoadRecording, max_age_ms: float) -> dict[str, Any]:
+def tick_figures(seen: LoadRun, max_age_ms: float) -> dict[str, Any]:
     """Return the figures of the targets that the client saw.
 
     :raises OxygenError: no target came at all.
     """
-    if not recording.ticks:
-        raise OxygenError(f'expected targets of the node, got none in {recording.duration_s:g} s')
-    age = np.array(recording.age_ms)
+    if not seen.ticks:
+        raise OxygenError(f'expected targets of the node, got none in {seen.duration_s:g} s')
+    age = np.array(seen.age_ms)
     ticks = summarise_ticks(
-        recording.ticks,
-        recording.lateness_ms,
-        recording.held,
+        seen.ticks,
+        seen.lateness_ms,
+        seen.held,
         age,
         max_age_ms,
-        expected_deadlines(recording.duration_s, CONTROL_RATE_HZ),
+        expected_deadlines(seen.duration_s, CONTROL_RATE_HZ),
     )
     return {
         'sd_ms': ticks.lateness_ms.sd,
@@ -45,14 +45,14 @@ def tick_figures(recording: LoadRecording, max_age_ms: float) -> dict[str, Any]:
     }
 
 
-def dialogue_figures(recording: LoadRecording) -> dict[str, Any]:
+def dialogue_figures(seen: LoadRun) -> dict[str, Any]:
     """Return the figures of the answers and scene graphs that the client received."""
-    gaps = np.diff(recording.scene_graphs)
+    gaps = np.diff(seen.scene_graphs)
     return {
-        'ttft_ms': _spread(recording.ttft_ms, 'p50', 'p99'),
-        'first_tokens': len(recording.ttft_ms),
-        'tokens_per_s': recording.dialogue_tokens / recording.duration_s,
-        'scene_graphs': len(recording.scene_graphs),
+        'ttft_ms': _spread(seen.ttft_ms, 'p50', 'p99'),
+        'first_tokens': len(seen.ttft_ms),
+        'tokens_per_s': seen.dialogue_tokens / seen.duration_s,
+        'scene_graphs': len(seen.scene_graphs),
         'scene_gap_s': _spread(gaps, 'p50', 'worst'),
     }
 

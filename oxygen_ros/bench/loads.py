@@ -14,11 +14,11 @@ from typing import Any, TYPE_CHECKING
 from ..demo.processes import Children
 from ..figures.ticks import MAX_OBSERVATION_AGE_MS
 from .load_figures import dialogue_figures, engine_figures, tick_figures
-from .rows import Row
+from .rows import BenchRow
 from .subject import Subject, TINY
 
 if TYPE_CHECKING:
-    from ..nodes.clients.load_client import LoadPlan, LoadRecording
+    from ..nodes.clients.load_client import LoadPlan, LoadRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +44,13 @@ DIALOGUE_TOKENS = 64
 
 
 def run_node(
-    row: Row,
+    row: BenchRow,
     load: Load,
     duration_s: float,
     more: dict[str, Any] | None = None,
     cpu: int | None = None,
     beside: str | None = None,
-    client: Callable[[LoadPlan, Callable[[], None]], LoadRecording] | None = None,
+    client: Callable[[LoadPlan, Callable[[], None]], LoadRun] | None = None,
     subject: Subject = TINY,
 ) -> dict[str, Any]:
     """Run cameras, node and client in three processes; return the figures of the run.
@@ -107,15 +107,15 @@ def run_node(
             model = [subject.model] if subject.is_checkpoint else []
             children.start('language process', beside, [str(other), *model], cpu)
         plan = LoadPlan(duration_s, load.num_dialogues, DIALOGUE_TOKENS, subject.cameras)
-        recording = (client or run_load)(plan, children.check)
+        seen = (client or run_load)(plan, children.check)
         run = json.loads(record.read_text())
         children.stop()
         run['sent'] = json.loads(sent.read_text())
         aside = {'beside': json.loads(other.read_text())} if beside is not None else {}
     max_age_ms = parameters.get('max_observation_age_ms', MAX_OBSERVATION_AGE_MS)
     return {
-        'tick': tick_figures(recording, float(max_age_ms)),
-        'dialogue': dialogue_figures(recording),
+        'tick': tick_figures(seen, float(max_age_ms)),
+        'dialogue': dialogue_figures(seen),
         **engine_figures(run),
         **aside,
     }

@@ -84,7 +84,7 @@ def run(duration_s: float = 10.0, num_pairs: int = _ENOUGH) -> dict[str, Any]:
     :param duration_s: of one block.
     :param num_pairs: blocks without, and as many with.
     """
-    from ..nodes.clients.load_client import Block, LoadPlan, LoadRecording, run_blocks
+    from ..nodes.clients.load_client import Block, LoadPlan, LoadRun, run_blocks
 
     isolate()
     figures: dict[str, Any] = {'env': environment()}
@@ -108,7 +108,7 @@ def run(duration_s: float = 10.0, num_pairs: int = _ENOUGH) -> dict[str, Any]:
                 f'ticks; {block.num_reports} reports, {block.num_statuses} statuses'
             )
 
-        def client(plan: LoadPlan, check: Callable[[], None]) -> LoadRecording:
+        def client(plan: LoadPlan, check: Callable[[], None]) -> LoadRun:
             return run_blocks(plan, check, num_pairs, window.watch, done)
 
         run_node(ROWS['full'], LOADS[-1], duration_s, client=client)

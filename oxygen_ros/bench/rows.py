@@ -9,7 +9,7 @@ from ..engine.config import ActionConfig, Batching, EngineConfig, KVConfig, Poli
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class BenchRow:
     """One row: how the same model on the same kernels is run."""
 
     name: str
@@ -54,10 +54,10 @@ class Row:
 ROWS = {
     row.name: row
     for row in (
-        Row('isolated_fifo', Sharing.ISOLATED, Policy.FIFO, Batching.NONE),
-        Row('shared_fifo', Sharing.SHARED, Policy.FIFO, Batching.NONE),
-        Row('shared_batched', Sharing.SHARED, Policy.FIFO, Batching.CROSS_FRAME),
-        Row('full', Sharing.SHARED, Policy.PRIORITY_SLICING, Batching.CROSS_FRAME),
-        Row('unmanaged', Sharing.ISOLATED, Policy.FIFO, Batching.NONE, publish='engine'),
+        BenchRow('isolated_fifo', Sharing.ISOLATED, Policy.FIFO, Batching.NONE),
+        BenchRow('shared_fifo', Sharing.SHARED, Policy.FIFO, Batching.NONE),
+        BenchRow('shared_batched', Sharing.SHARED, Policy.FIFO, Batching.CROSS_FRAME),
+        BenchRow('full', Sharing.SHARED, Policy.PRIORITY_SLICING, Batching.CROSS_FRAME),
+        BenchRow('unmanaged', Sharing.ISOLATED, Policy.FIFO, Batching.NONE, publish='engine'),
     )
 }

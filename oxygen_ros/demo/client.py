@@ -47,7 +47,7 @@ class DemoClient(NodeDriver):
     def __init__(self, plan: DemoPlan, check: Callable[[], None]) -> None:
         super().__init__('oxygen_demo', check)
         self._plan = plan
-        self._recording = DemoRun(plan.duration_s, plan.max_observation_age_s)
+        self._run = DemoRun(plan.duration_s, plan.max_observation_age_s)
         self._question_ns = 0
         self._asking = False
         self._heard_first = False
@@ -67,11 +67,11 @@ class DemoClient(NodeDriver):
         self.bring_up(self._plan.cameras)
         self._play()
         report = self.take_down()
-        self._recording.images_encoded = report.images_encoded
-        self._recording.images_superseded = report.images_superseded
-        self._recording.kv_bytes_shared = report.bytes_peak_shared
-        self._recording.kv_bytes_isolated = report.bytes_peak_isolated
-        return self._recording
+        self._run.images_encoded = report.images_encoded
+        self._run.images_superseded = report.images_superseded
+        self._run.kv_bytes_shared = report.bytes_peak_shared
+        self._run.kv_bytes_isolated = report.bytes_peak_isolated
+        return self._run
 
     # The run.
 
@@ -102,7 +102,7 @@ class DemoClient(NodeDriver):
         del feedback
         if not self._heard_first:
             self._heard_first = True
-            self._recording.ttft_ms.append((time.monotonic_ns() - self._question_ns) * 1e-6)
+            self._run.ttft_ms.append((time.monotonic_ns() - self._question_ns) * 1e-6)
 
     def _on_end(self, result: Dialogue.Result | None) -> None:
         self._asking = False
@@ -110,14 +110,14 @@ class DemoClient(NodeDriver):
             return
         self._add_provenance(result.provenance)
         if result.finish_reason in ('stop', 'length'):
-            self._recording.dialogue_results += 1
+            self._run.dialogue_results += 1
             self._answer = result.text
 
     # What comes.
 
     def _on_target(self, target: Target) -> None:
         stamp_ns = target.header.stamp.sec * 1_000_000_000 + target.header.stamp.nanosec
-        self._recording.add_tick(
+        self._run.add_tick(
             target.tick,
             stamp_ns,
             target.held,
@@ -127,36 +127,36 @@ class DemoClient(NodeDriver):
         )
 
     def _on_chunk(self, chunk: ActionChunk) -> None:
-        self._recording.chunks += 1
-        self._recording.action_horizon = chunk.action_horizon
+        self._run.chunks += 1
+        self._run.action_horizon = chunk.action_horizon
         self._add_provenance(chunk.provenance)
 
     def _on_scene_graph(self, graph: SceneGraph) -> None:
-        self._recording.scene_graphs += 1
+        self._run.scene_graphs += 1
         self._add_provenance(graph.provenance)
 
     def _on_latency(self, report: LatencyReport) -> None:
         self._report = report
         if report.text_requests > 0:
-            self._recording.tokens_per_s.append(report.tokens_per_s)
+            self._run.tokens_per_s.append(report.tokens_per_s)
 
     def _add_provenance(self, provenance: Provenance) -> None:
         if provenance.observation_id:
             stamps = [
                 stamp.sec * 1_000_000_000 + stamp.nanosec for stamp in provenance.camera_stamps
             ]
-            self._recording.add_images(list(provenance.cameras), stamps)
+            self._run.add_images(list(provenance.cameras), stamps)
 
     # Progress.
 
     def _progress(self, elapsed_s: float) -> None:
-        recording = self._recording
+        run = self._run
         report = self._report
         sd_ms = report.jitter_sd_ms if report is not None else float('nan')
         answer = ' '.join(self._answer.split())[:40]
         self.say(
-            f'{elapsed_s:5.0f} s  ticks {recording.ticks}  held {sum(recording.held)}  '
-            f'jitter sd {sd_ms:.2f} ms  chunks {recording.chunks}  '
-            f'answers {recording.dialogue_results}  '
-            f'scene graphs {recording.scene_graphs}  {answer!r}'
+            f'{elapsed_s:5.0f} s  ticks {run.ticks}  held {sum(run.held)}  '
+            f'jitter sd {sd_ms:.2f} ms  chunks {run.chunks}  '
+            f'answers {run.dialogue_results}  '
+            f'scene graphs {run.scene_graphs}  {answer!r}'
         )

@@ -7,14 +7,14 @@ import pytest
 
 from oxygen_ros.bench.load_figures import tick_figures
 from oxygen_ros.errors import OxygenError
-from oxygen_ros.nodes.clients.load_client import LoadRecording
+from oxygen_ros.nodes.clients.load_client import LoadRun
 
 MAX_AGE_MS = 400.0
 
 
-def record(ticks: list[int], duration_s: float, held: int = 0) -> LoadRecording:
+def record(ticks: list[int], duration_s: float, held: int = 0) -> LoadRun:
     """Make a recording whose first `held` ticks are held and whose others are all right."""
-    return LoadRecording(
+    return LoadRun(
         duration_s,
         ticks,
         [0.1] * len(ticks),

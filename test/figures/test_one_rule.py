@@ -13,7 +13,7 @@ from oxygen_ros.bench.load_figures import tick_figures
 from oxygen_ros.control import TickStatistics
 from oxygen_ros.demo.figures import DemoRun, summarise
 from oxygen_ros.figures.claims import CLAIM, CLAIMS, compare, Outcome
-from oxygen_ros.nodes.clients.load_client import LoadRecording
+from oxygen_ros.nodes.clients.load_client import LoadRun
 from oxygen_ros.report.recorded_figures import figures_of
 from oxygen_ros.report.recording import Recording
 
@@ -59,7 +59,7 @@ def demo(ticks: list[Tick]) -> float:
 
 def bench(ticks: list[Tick]) -> float:
     """Return the share in the benchmark's JSON."""
-    recording = LoadRecording(
+    recording = LoadRun(
         NUM_DEADLINES * 0.02,
         [tick.number for tick in ticks],
         [tick.lateness_ms for tick in ticks],

@@ -50,7 +50,7 @@ class LoadPlan:
 
 
 @dataclass(slots=True)
-class LoadRecording:
+class LoadRun:
     """What the client saw in `duration_s`, the first second after activation left out."""
 
     duration_s: float
@@ -75,7 +75,7 @@ class Block:
     num_statuses: int  # on /diagnostics
 
 
-def run_load(plan: LoadPlan, check: Callable[[], None], bag: Path | None = None) -> LoadRecording:
+def run_load(plan: LoadPlan, check: Callable[[], None], bag: Path | None = None) -> LoadRun:
     """Run the client to its end.
 
     :param bag: a folder that does not exist yet; it holds the messages that the figures come from,
@@ -92,7 +92,7 @@ def run_blocks(
     num_pairs: int,
     watch: Callable[[bool], None],
     done: Callable[[Block], None],
-) -> LoadRecording:
+) -> LoadRun:
     """Run the client through blocks of time; return all that was recorded.
 
     :param plan: its duration is that of one block.
@@ -101,7 +101,7 @@ def run_blocks(
     :param done: takes each block as it ends.
     """
 
-    def run(client: LoadClient) -> LoadRecording:
+    def run(client: LoadClient) -> LoadRun:
         return client.run_blocks(num_pairs, watch, done)
 
     return run_driver(lambda: LoadClient(plan, check), run)
@@ -115,7 +115,7 @@ class LoadClient(NodeDriver):
     ) -> None:
         super().__init__('oxygen_load', check, recorder)
         self._plan = plan
-        self._recording = LoadRecording(plan.duration_s)
+        self._run = LoadRun(plan.duration_s)
         self._live = 0
         self.listen('oxygen/target', Target, self._on_target)
         self.listen('oxygen/scene_graph', SceneGraph, self._on_scene_graph)
@@ -123,16 +123,16 @@ class LoadClient(NodeDriver):
             for topic, kind in _RECORDED:
                 self.listen(topic, kind)
 
-    def run(self) -> LoadRecording:
+    def run(self) -> LoadRun:
         """Bring the node up, load it, record, take it down."""
         self._begin()
         self._record()
         self.take_down()
-        return self._recording
+        return self._run
 
     def run_blocks(
         self, num_pairs: int, watch: Callable[[bool], None], done: Callable[[Block], None]
-    ) -> LoadRecording:
+    ) -> LoadRun:
         """Bring the node up, load it through all blocks, take it down."""
         set_parameters: Any = self.create_client(SetParameters, 'oxygen/set_parameters')
         topics = ('oxygen/latency', '/diagnostics')
@@ -144,18 +144,18 @@ class LoadClient(NodeDriver):
             self._set_rates(set_parameters, is_watched)
             watch(is_watched)
             self._load_for(_SWITCH_S)
-            num_ticks = len(self._recording.lateness_ms)
+            num_ticks = len(self._run.lateness_ms)
             before = [self.counts[topic] for topic in topics]  # those of the switching
             self._record()
             done(
                 Block(
                     is_watched,
-                    self._recording.lateness_ms[num_ticks:],
+                    self._run.lateness_ms[num_ticks:],
                     *(self.counts[topic] - count for topic, count in zip(topics, before)),
                 )
             )
         self.take_down()
-        return self._recording
+        return self._run
 
     def _begin(self) -> None:
         self.bring_up(self._plan.cameras)
@@ -185,8 +185,8 @@ class LoadClient(NodeDriver):
             nonlocal seen
             if self._recording_now:
                 if not seen:
-                    self._recording.ttft_ms.append((time.monotonic_ns() - sent_ns) * 1e-6)
-                self._recording.dialogue_tokens += feedback.num_tokens - seen
+                    self._run.ttft_ms.append((time.monotonic_ns() - sent_ns) * 1e-6)
+                self._run.dialogue_tokens += feedback.num_tokens - seen
             seen = feedback.num_tokens
 
         def on_end(_: Any) -> None:
@@ -212,12 +212,12 @@ class LoadClient(NodeDriver):
 
     def _on_target(self, target: Target) -> None:
         if self._recording_now:
-            self._recording.ticks.append(target.tick)
-            self._recording.lateness_ms.append(target.lateness_s * 1e3)
-            self._recording.held.append(target.held)
-            self._recording.age_ms.append(target.observation_age_s * 1e3)
+            self._run.ticks.append(target.tick)
+            self._run.lateness_ms.append(target.lateness_s * 1e3)
+            self._run.held.append(target.held)
+            self._run.age_ms.append(target.observation_age_s * 1e3)
 
     def _on_scene_graph(self, graph: SceneGraph) -> None:
         del graph
         if self._recording_now:
-            self._recording.scene_graphs.append(time.monotonic())
+            self._run.scene_graphs.append(time.monotonic())
