@@ -47,9 +47,17 @@ def on_time_ratio(num_on_time: int, num_ticks: int, num_skipped: int) -> float:
 
 
 def percentile(values: ArrayLike, percent: float) -> float:
-    """Return a percentile, by linear interpolation; NaN where nothing was measured."""
+    """Return a percentile, by linear interpolation; NaN where nothing was measured.
+
+    Of values so few that none lies beyond it, fewer than 100 for the 99th, it is the largest: an
+    interpolation would say less than what was seen.
+    """
     array = np.asarray(values, dtype=np.float64)
-    return float(np.percentile(array, percent)) if array.size else float('nan')
+    if not array.size:
+        return float('nan')
+    if array.size * (100.0 - percent) < 100.0:
+        return float(array.max())
+    return float(np.percentile(array, percent))
 
 
 @dataclass(frozen=True, slots=True)

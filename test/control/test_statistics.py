@@ -69,13 +69,14 @@ def test_figures_agree_with_numpy():
     )
     for figures, first in ((statistics.total(), 0), (statistics.window(50), 650)):
         late, age = lateness_ms[first:], age_ms[first:]
+        high = 99 if len(late) >= 100 else 100  # fewer have none beyond the 99th percentile
         assert figures.ticks == len(late)
         assert figures.lateness_mean_ms == pytest.approx(late.mean(), abs=1e-5)
         assert figures.lateness_sd_ms == pytest.approx(late.std(), abs=1e-5)
         assert figures.lateness_p50_ms == pytest.approx(np.percentile(late, 50), abs=1e-5)
-        assert figures.lateness_p99_ms == pytest.approx(np.percentile(late, 99), abs=1e-5)
+        assert figures.lateness_p99_ms == pytest.approx(np.percentile(late, high), abs=1e-5)
         assert figures.lateness_max_ms == pytest.approx(late.max(), abs=1e-5)
-        assert figures.observation_age_p99_ms == pytest.approx(np.percentile(age, 99), abs=1e-5)
+        assert figures.observation_age_p99_ms == pytest.approx(np.percentile(age, high), abs=1e-5)
 
 
 def test_the_age_of_a_held_target_is_left_out():

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from oxygen_ros.bench.load_figures import tick_figures
 from oxygen_ros.control import TickStatistics
 from oxygen_ros.demo.figures import DemoRun, summarise
 from oxygen_ros.figures.claims import CLAIM, CLAIMS, compare, Outcome
+from oxygen_ros.figures.ticks import percentile, spread_of
 from oxygen_ros.nodes.clients.load_client import LoadRun
 from oxygen_ros.report.recorded_figures import figures_of
 from oxygen_ros.report.recording import Recording
@@ -176,6 +178,22 @@ def test_the_gates_have_the_limits_that_they_always_had():
             'kv_saved': 0.6084,
         }
     )
+
+
+def test_of_few_values_the_99th_percentile_is_the_largest():
+    assert np.isnan(percentile([], 99.0))
+    for num in (1, 2, 50, 99):
+        assert percentile([1.0] * (num - 1) + [9.0], 99.0) == 9.0
+    many = np.arange(100.0)
+    assert percentile(many, 99.0) == np.percentile(many, 99.0) < 99.0
+    assert percentile([1.0, 2.0], 50.0) == 1.5  # a median is one from two values on
+    assert percentile([3.0], 50.0) == 3.0
+
+
+def test_nothing_measured_is_no_figure():
+    assert all(np.isnan(value) for value in astuple(spread_of([])))
+    spread = astuple(spread_of([1.0, 2.0, 6.0]))
+    assert spread == pytest.approx((3.0, (14.0 / 3.0) ** 0.5, 2.0, 6.0, 6.0))
 
 
 def test_each_claim_has_a_key_of_its_own():
