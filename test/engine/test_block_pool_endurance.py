@@ -79,26 +79,40 @@ def test_a_million_random_operations_leak_nothing_and_never_fail_while_blocks_ar
     assert pool.num_owned == pool.num_shared == 0
 
 
-def test_cost_per_operation_is_flat_from_a_thousand_to_a_hundred_thousand_blocks():
-    def seconds(num_blocks):
-        pool = BlockPool(4, 16, num_blocks // 4, 4, 2)
-        held = [pool.take_block() for _ in range(num_blocks // 2)]
-        random.Random(0).shuffle(held)
-        best = float('inf')
-        for _ in range(5):
-            start = time.perf_counter()
-            for index in range(4000):  # half of them from far apart, so that runs open and close
-                pool.free_block(held[index % len(held)])
-                held[index % len(held)] = pool.take_block()
-                pool.free_run(pool.take_run())
-                pool.take_slot()
-                pool.share_slot(0)
-                pool.release(0)
-            best = min(best, time.perf_counter() - start)
-        pool.check()
-        return best
+class Churned:
+    """A half full pool, and the least CPU time that a round of operations has taken on it."""
 
-    small, large = seconds(1_000), seconds(100_000)
-    print(f'seconds for 24,000 operations: {small:.4f} on 1,000 blocks, {large:.4f} on 100,000')
+    def __init__(self, num_blocks):
+        self.pool = BlockPool(4, 16, num_blocks // 4, 4, 2)
+        self.held = [self.pool.take_block() for _ in range(num_blocks // 2)]
+        random.Random(0).shuffle(self.held)
+        self.least_ns = None
+
+    def measure(self):
+        pool, held = self.pool, self.held
+        start_ns = time.thread_time_ns()
+        for index in range(4000):  # half of them from far apart, so that runs open and close
+            pool.free_block(held[index % len(held)])
+            held[index % len(held)] = pool.take_block()
+            pool.free_run(pool.take_run())
+            pool.take_slot()
+            pool.share_slot(0)
+            pool.release(0)
+        taken_ns = time.thread_time_ns() - start_ns
+        self.least_ns = min(taken_ns, self.least_ns or taken_ns)
+
+
+def test_cost_per_operation_is_flat_from_a_thousand_to_a_hundred_thousand_blocks():
+    small, large = Churned(1_000), Churned(100_000)
+    # What else the machine does makes rounds dearer, but not every one of them.
+    for _ in range(50):
+        small.measure()
+        large.measure()
+        if large.least_ns < 5 * small.least_ns:
+            break
+    small.pool.check()
+    large.pool.check()
+    print(f'24,000 operations: {small.least_ns * 1e-6:.1f} ms on 1,000 blocks,')
+    print(f'{large.least_ns * 1e-6:.1f} ms on 100,000')
     # Generous: a cost that grew with the pool would be a hundred times larger.
-    assert large < 5 * small
+    assert large.least_ns < 5 * small.least_ns

@@ -27,6 +27,7 @@ from oxygen_ros.memory.episodes.store import EpisodicStore
 
 NUM_KILLS = 50
 KILLS_A_LOG = 5  # then another folder, so that checking it stays quick
+MAX_TOLD = 6  # three rounds of writing
 BATCH = 64  # long appends, so that a kill has something to cut through
 TEXT = 'what was seen and said ' * 100
 
@@ -45,8 +46,15 @@ def write_until_killed(folder: Path, audit: Path, first: int, tell: int) -> None
         number += 1
 
 
-def kill_once(folder: Path, audit: Path, first: int, delay_s: float) -> tuple[int, int]:
-    """Return the last committed number and the last synced record of a killed process."""
+def kill_once(
+    folder: Path, audit: Path, first: int, num_told: int, share: float
+) -> tuple[int, int]:
+    """Kill a process in the middle of what it does, and read what it had told by then.
+
+    :param num_told: how often it has told of a commit or a sync when it is killed.
+    :param share: how far it is in what comes next, in times of what came last.
+    :return: the last committed number and the last synced record.
+    """
     told, tell = os.pipe()
     child = os.fork()
     if not child:
@@ -54,10 +62,13 @@ def kill_once(folder: Path, audit: Path, first: int, delay_s: float) -> tuple[in
         write_until_killed(folder, audit, first, tell)
     os.close(tell)
     with os.fdopen(told) as lines:
-        line = lines.readline()  # it writes by now
-        time.sleep(delay_s)
+        read, times_s = list[str](), [time.monotonic()]
+        for _ in range(num_told):
+            read.append(lines.readline())
+            times_s.append(time.monotonic())
+        time.sleep(share * (times_s[-1] - times_s[-2]))
         os.kill(child, signal.SIGKILL)
-        words = [part.split() for part in [line, *lines] if part.endswith('\n')]
+        words = [part.split() for part in [*read, *lines] if part.endswith('\n')]
     os.waitpid(child, 0)
     last = {kind: int(value) for kind, value in words}
     return last['committed'], last.get('synced', 0)
@@ -69,7 +80,9 @@ def main(folder: Path) -> None:
     first = 1
     for kill in range(NUM_KILLS):
         audit = folder / f'audit{kill // KILLS_A_LOG}'
-        last, synced = kill_once(folder, audit, first, chance.uniform(0.0, 0.04))
+        num_told = 1 + kill % MAX_TOLD
+        last, synced = kill_once(folder, audit, first, num_told, chance.random())
+        assert last >= first + (num_told - 1) // 2 and (num_told < 2 or synced > 0)
         committed |= set(range(first, last + 1))
         first = last + 2  # the one after may be committed, untold
         num_synced += synced > 0

@@ -19,11 +19,10 @@ def test_fifty_kills_lose_no_committed_row_and_no_synced_record(tmp_path: Path) 
         text=True,
         env={'PYTHONPATH': str(ROOT)},
         capture_output=True,
-        timeout=120,
     )
     assert done.returncode == 0, done.stderr
     counts = json.loads(done.stdout)
     assert counts['kills'] == 50
     assert counts['missing'] == 0
-    assert counts['committed'] > 50
-    assert counts['synced'] > 10
+    # By the plan of the kills; what was told meanwhile comes on top.
+    assert counts['committed'] >= 98 and counts['synced'] >= 41

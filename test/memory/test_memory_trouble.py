@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 import resource
-import time
 
 from memory_notes import said
 import pytest
-from writer_place import event, Place, RETRY_S, wait_for
+from writer_place import event, Place, RETRY_S, TIMEOUT_S, wait_for
 
 from oxygen_ros.memory.audit.audit_chain import AuditRecord
 from oxygen_ros.memory.audit.audit_log import AuditLog
@@ -29,9 +28,9 @@ def test_a_store_that_cannot_be_opened_is_told_and_opened_later(place: Place) ->
     assert str(place.store_path) in store.fault
     wait_for(lambda: writer.status().audit.num_written == 1)  # type: ignore[union-attr]
     place.store_path.rmdir()
-    assert writer.flush(5.0)
+    assert writer.flush(TIMEOUT_S)
     wait_for(lambda: writer.status().is_ok)
-    assert writer.stop()
+    assert writer.stop(TIMEOUT_S)
     assert place.texts() == ['patience']
 
 
@@ -40,7 +39,7 @@ def test_a_full_disk_stops_nobody_and_loses_nothing_that_was_stored(
 ) -> None:
     writer.put(said(1, 'stored'))
     writer.put(event(1))
-    assert writer.flush(5.0)
+    assert writer.flush(TIMEOUT_S)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     largest = max(
         path.stat().st_size for path in place.store_path.parent.rglob('*') if path.is_file()
@@ -60,9 +59,9 @@ def test_a_full_disk_stops_nobody_and_loses_nothing_that_was_stored(
         assert place.texts()[0] == 'stored'
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert writer.flush(5.0)
+    assert writer.flush(TIMEOUT_S)
     wait_for(lambda: writer.status().is_ok)
-    assert writer.stop()
+    assert writer.stop(TIMEOUT_S)
     assert len(place.texts()) == 39
     assert [kind for kind in place.kinds() if kind != 'segment'] == [*['mode'] * 39, 'close']
 
@@ -80,8 +79,8 @@ def test_a_read_only_store_recovers_and_goes_on_with_its_run(place: Place) -> No
     writer.start()
     writer.put(said(1, 'hello'))
     wait_for(lambda: 'readonly' in writer.status().store.fault)  # type: ignore[union-attr]
-    assert writer.flush(5.0)
-    assert writer.stop()
+    assert writer.flush(TIMEOUT_S)
+    assert writer.stop(TIMEOUT_S)
     assert place.texts() == ['hello']
     assert place.runs == [None, 1, 1]
 
@@ -107,8 +106,8 @@ def test_a_failing_disk_in_the_middle_of_everything_loses_nothing(
     for number in range(1, 60):
         writer.put(said(number, f'{number}'))
         writer.put(event(number))
-        time.sleep(0.001)
-    assert writer.flush(10.0)
-    assert writer.stop()
+        if number % 3 == 0:  # several in a transaction, and many transactions
+            assert writer.flush(TIMEOUT_S)
+    assert writer.stop(TIMEOUT_S)
     assert place.texts() == [f'{number}' for number in range(1, 60)]
     assert place.kinds().count('mode') == 59

@@ -154,9 +154,9 @@ def test_a_step_takes_a_fraction_of_a_millisecond(scene_grammar: SceneGrammar) -
     for _ in range(100):
         constraint = scene_grammar.constraint()
         while not constraint.is_complete:
-            started_ns = time.perf_counter_ns()
+            started_ns = time.thread_time_ns()  # other programs take none of it
             allowed = constraint.allowed()
-            steps_ns.append(time.perf_counter_ns() - started_ns)
+            steps_ns.append(time.thread_time_ns() - started_ns)
             constraint.advance(int(rng.choice(np.flatnonzero(allowed))))
     assert np.median(steps_ns) < 200_000  # measured: 16 us in the middle, 80 us at p99
 

@@ -19,6 +19,7 @@ from oxygen_ros.memory.episodes.reader import MemoryReader
 from oxygen_ros.memory.episodes.store import EpisodicStore
 
 RETRY_S = (0.01, 0.02)
+TIMEOUT_S = 60.0  # generous: only a fault takes so long
 
 
 class Place:
@@ -52,7 +53,7 @@ class Place:
         return [fields['kind'] for _, fields in find_records(paths)]
 
 
-def wait_for(condition: Callable[[], bool], timeout_s: float = 5.0) -> None:
+def wait_for(condition: Callable[[], bool], timeout_s: float = TIMEOUT_S) -> None:
     """Wait until something holds."""
     deadline_s = time.monotonic() + timeout_s
     while not condition():

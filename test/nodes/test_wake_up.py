@@ -17,7 +17,7 @@ from rclpy.node import Node
 
 from oxygen_ros.nodes.middleware.wake_up import WakeUp
 
-TIMEOUT_S = 20.0
+TIMEOUT_S = 60.0
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from oxygen_ros.robot.faults import FaultLog, ListLogger
 from oxygen_ros.runtime.ingest_thread import IngestThread
 
 SECOND = 1_000_000_000
-TIMEOUT_S = 10.0
+TIMEOUT_S = 60.0
 
 
 OFFSET_NS = 1_700_000_000 * SECOND

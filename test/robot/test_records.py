@@ -17,6 +17,7 @@ from oxygen_ros.memory.audit.audit_records import find_records
 from oxygen_ros.memory.episodes.query import MemoryQuery
 from oxygen_ros.memory.episodes.reader import MemoryReader
 from oxygen_ros.memory.scene.vocabulary import SceneVocabulary
+from oxygen_ros.robot import records
 from oxygen_ros.robot.faults import EngineHealth
 from oxygen_ros.robot.memory_settings import RecordSettings
 from oxygen_ros.robot.records import RobotRecords
@@ -60,7 +61,8 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    monkeypatch.setattr(records, '_STOP_TIMEOUT_S', 60.0)  # a disk may take its time
     return Desk(tmp_path)
 
 

@@ -10,7 +10,7 @@ from oxygen_ros.robot.faults import EngineHealth
 from oxygen_ros.runtime import engine_thread
 from oxygen_ros.runtime.engine_thread import EngineThread
 
-TIMEOUT_S = 10.0
+TIMEOUT_S = 60.0
 
 
 class FakeEngine:
@@ -64,7 +64,7 @@ def thread(engine, health, monkeypatch):
     thread.start(time.monotonic_ns())
     wait_for(lambda: engine.num_cycles > 2)
     yield thread
-    assert thread.stop()
+    assert thread.stop(TIMEOUT_S)
 
 
 def wait_for(condition):
@@ -103,12 +103,11 @@ def test_an_engine_whose_memory_is_in_disorder_does_not_run_again_until_it_is_st
     engine.is_sound = engine.works = False
     wait_for(lambda: health.is_lost)
     engine.works = True
+    wait_for(lambda: not health.is_alive)  # nothing runs it any more
     cycles = engine.num_cycles
-    time.sleep(0.2)
-    assert (
-        health.failed and engine.num_cycles == cycles and 'a page too many' in health.reports[-1]
-    )
-    assert thread.stop()
+    assert health.failed and 'a page too many' in health.reports[-1]
+    assert thread.stop(TIMEOUT_S)
+    assert engine.num_cycles == cycles
     engine.is_sound = True
     thread.start(time.monotonic_ns())
     wait_for(lambda: engine.num_cycles > cycles)
@@ -116,14 +115,14 @@ def test_an_engine_whose_memory_is_in_disorder_does_not_run_again_until_it_is_st
 
 
 def test_a_stop_does_not_wait_for_the_next_attempt(engine, thread, health, monkeypatch):
-    monkeypatch.setattr(engine_thread, '_RETRY_S', 60.0)
+    monkeypatch.setattr(engine_thread, '_RETRY_S', 100 * TIMEOUT_S)
     engine.works = False
     wait_for(lambda: health.failed)
-    assert thread.stop(5.0)
+    assert thread.stop(TIMEOUT_S)
 
 
 def test_a_deadline_that_passes_during_an_empty_cycle_is_not_slept_through(engine, monkeypatch):
-    start_ns, period_ns = time.monotonic_ns() + 50_000_000, 60_000_000_000
+    start_ns, period_ns = time.monotonic_ns() + 50_000_000, 600_000_000_000
     cycles = []
 
     def run_cycle(now_ns, deadline_ns):
@@ -145,9 +144,6 @@ def test_a_deadline_that_passes_during_an_empty_cycle_is_not_slept_through(engin
     thread = EngineThread(engine, EngineHealth(), threading.Event(), lambda: None)
     thread.start(start_ns)
     try:
-        end_s = time.monotonic() + TIMEOUT_S
-        while not any(now_ns >= start_ns for now_ns in cycles) and time.monotonic() < end_s:
-            time.sleep(0.01)
-        assert any(now_ns >= start_ns for now_ns in cycles)
+        wait_for(lambda: any(now_ns >= start_ns for now_ns in cycles))
     finally:
-        thread.stop()
+        thread.stop(TIMEOUT_S)

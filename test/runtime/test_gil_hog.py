@@ -17,8 +17,9 @@ from oxygen_ros.types import ActionChunk, Provenance, RobotState
 MS = 1_000_000
 PERIOD_NS = 20 * MS
 HOG_NS = 100 * MS
-SPEED = 0.05  # rad/s: five periods of it are less than one step's limit
-HORIZON = 400  # 8 s: longer than the test, whatever the machine does besides
+SPEED = 0.005  # rad/s: 400 periods of it are one step's limit
+TIMEOUT_S = 60.0
+HORIZON = 6000  # 120 s: longer than the test, whatever the machine does besides
 
 
 class Robot:
@@ -28,8 +29,8 @@ class Robot:
         self.targets = []  # (target, time, overruns so far)
         config = TickConfig(
             1,
-            max_observation_age_ms=10_000.0,
-            state_max_age_s=10.0,
+            max_observation_age_ms=60_000.0,
+            state_max_age_s=1000.0,
             activation_ramp_s=0.0,
             recovery_ramp_s=0.0,
         )
@@ -105,39 +106,62 @@ def robot():
     sys.setswitchinterval(before_s)
 
 
-def test_the_ticks_inside_are_missed_and_counted_and_the_next_is_on_schedule(robot):
-    libc = ctypes.PyDLL(None)  # unlike CDLL it does not let the interpreter go during a call
-    hogs = []
-    for _ in range(3):
-        time.sleep(0.25)
+class Hogs:
+    """Keeps the interpreter for 100 ms, again and again; when it began and ended to."""
+
+    def __init__(self, robot):
+        self.times_ns = []
+        self._robot = robot
+        self._libc = ctypes.PyDLL(None)  # unlike CDLL it does not let the interpreter go
+
+    def hog(self):
+        """Keep it once, and wait until the tick has come through."""
+        self._wait_for_ticks()
         began_ns = time.monotonic_ns()
-        libc.usleep(HOG_NS // 1000)
-        hogs.append((began_ns, time.monotonic_ns()))
-    for _ in range(500):
-        time.sleep(0.01)
-        if robot.targets[-1][1] > hogs[-1][1] + 5 * PERIOD_NS:
-            break
+        self._libc.usleep(HOG_NS // 1000)
+        self.times_ns.append((began_ns, time.monotonic_ns()))
+        self._wait_for_ticks()
+
+    def _wait_for_ticks(self):
+        targets, before = self._robot.targets, len(self._robot.targets)
+        end_s = time.monotonic() + TIMEOUT_S
+        while len(targets) < before + 5:
+            assert time.monotonic() < end_s, 'the tick has ended'
+            time.sleep(0.01)
+
+    def delay_ns(self):
+        """Return how long after the last one the next target came."""
+        ended_ns = self.times_ns[-1][1]
+        return (
+            next(at_ns for _, at_ns, _ in self._robot.targets if at_ns > ended_ns - MS) - ended_ns
+        )
+
+
+def test_the_ticks_inside_are_missed_and_counted_and_the_next_is_on_schedule(robot):
+    hogs = Hogs(robot)
+    for _ in range(3):
+        hogs.hog()
+    end_s = time.monotonic() + TIMEOUT_S
+    while hogs.delay_ns() >= 2 * PERIOD_NS:  # a busy machine may delay it further, but not always
+        assert time.monotonic() < end_s, 'no target right after a hog'
+        hogs.hog()
     num_errors = robot.loop.thread.num_errors
     robot.loop.stop('shutdown')
     targets = [(target, at_ns) for target, at_ns, _ in robot.targets if not target.held]
     numbers = np.array([target.tick for target, _ in targets])
     deadlines_ns = robot.start_ns + numbers * PERIOD_NS
     assert [target.deadline_ns for target, _ in targets] == deadlines_ns.tolist()  # on the grid
-    delays_ns = []
-    for began_ns, ended_ns in hogs:
+    for began_ns, ended_ns in hogs.times_ns:
         inside = (deadlines_ns > began_ns + MS) & (deadlines_ns < ended_ns - PERIOD_NS // 2 - MS)
         assert not inside.any()  # missed, and not made up for
-        after = [at_ns for _, at_ns in targets if at_ns > ended_ns - MS]
-        delays_ns.append(after[0] - ended_ns)
-    assert min(delays_ns) < 2 * PERIOD_NS  # a busy machine may delay one of them further
+    # So there is no burst either: what comes after a hog is due after it, and nothing comes early.
+    assert (np.diff(numbers) > 0).all()
+    assert (np.array([at_ns for _, at_ns in targets]) >= deadlines_ns).all()
     overruns = [num for target, _, num in robot.targets if not target.held]
     missed = (np.diff(numbers, prepend=-1) - 1).cumsum()
-    assert missed.tolist() == overruns and overruns[-1] >= 3 * (HOG_NS // PERIOD_NS - 2)
+    assert missed.tolist() == overruns
+    assert overruns[-1] >= len(hogs.times_ns) * (HOG_NS // PERIOD_NS - 2)
     assert num_errors == 0
-    # No burst: never more targets in a time than deadlines fit into it, late ones moved forward.
-    times_ns = np.array([at_ns for _, at_ns in targets])
-    # The hogs would make a dozen that follow at once; a busy machine may make one or two.
-    assert (np.diff(times_ns) < PERIOD_NS // 2 - 2 * MS).sum() <= 3
     # Each is the target of its own time, the first after a hog included.
     values = np.array([target.values[0] for target, _ in targets])
     assert np.allclose(

@@ -19,7 +19,7 @@ from oxygen_ros.runtime.tick_loop import TickLoop
 from oxygen_ros.types import ActionChunk, Provenance, RobotState
 
 PERIOD_NS = 20_000_000
-TIMEOUT_S = 10.0
+TIMEOUT_S = 60.0
 
 
 class Outlet:
