@@ -160,7 +160,7 @@ def table(walk: Walk) -> str:
     lines = [
         f'{len(walk.files())} files, {len(walk.calls)} functions:',
         '',
-        '| folder | files, in the order in which they are entered |',
+        '| folder | files, in order of entry |',
         '| --- | --- |',
         *(f'| `{folder}` | {", ".join(names)} |' for folder, names in folders.items()),
     ]
