@@ -38,12 +38,11 @@ _REFUSED = {
 
 
 def parse_action_space(name: str) -> ActionSpace:
-    """
-    Read an action space.
+    """Read an action space.
 
-    :param name: `joint_position`, `joint_delta` or `joint_velocity`
-    :returns: the space
-    :raises ValueError: a space in which the joints cannot be kept safe, or an unknown name
+    :param name: `joint_position`, `joint_delta` or `joint_velocity`.
+    :return: the space.
+    :raises ValueError: a space in which the joints cannot be kept safe, or an unknown name.
     """
     try:
         return ActionSpace(name)
@@ -59,13 +58,12 @@ def parse_action_spaces(
     names: Sequence[str],
     num_joints: int,
 ) -> tuple[ActuationMode, tuple[bool, ...]]:
-    """
-    Read the spaces of all joints, such as changes for an arm and a position for its gripper.
+    """Read the spaces of all joints, such as changes for an arm and a position for its gripper.
 
-    :param names: one for all joints, or one for each
-    :param num_joints: how many joints there are
-    :returns: what is sent, and for each joint whether its numbers are changes; empty: none's are
-    :raises ValueError: their number is wrong, one is refused, or some are sent as velocities only
+    :param names: one for all joints, or one for each.
+    :param num_joints: how many joints there are.
+    :return: what is sent, and for each joint whether its numbers are changes; empty: none's are.
+    :raises ValueError: their number is wrong, one is refused, or some are sent as velocities only.
     """
     if len(names) not in (1, num_joints):
         raise ValueError(

@@ -36,8 +36,7 @@ class ArmReply:
 
 
 class Arming:
-    """
-    The state machine.
+    """The state machine.
 
     | from \\ request | enable    | disarm   | hold    | stop    | takeover |
     | --------------- | --------- | -------- | ------- | ------- | -------- |

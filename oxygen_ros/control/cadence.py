@@ -5,8 +5,7 @@ from __future__ import annotations
 
 
 class Cadence:
-    """
-    Deadline of tick i is `start_ns + i * period_ns`, so errors never add up.
+    """Deadline of tick i is `start_ns + i * period_ns`, so errors never add up.
 
     A deadline is missed when the loop reaches it more than `max_lateness_ns` late. A missed
     deadline is skipped: the next one keeps its place in the grid, and two runs are never closer
@@ -14,13 +13,12 @@ class Cadence:
     """
 
     def __init__(self, period_ns: int, start_ns: int, max_lateness_ns: int | None = None) -> None:
-        """
-        Lay out the grid.
+        """Lay out the grid.
 
-        :param period_ns: time between two deadlines, in nanoseconds, above 0
-        :param start_ns: deadline of tick 0 on the steady clock, in nanoseconds
-        :param max_lateness_ns: a later start than this is a miss; half the period by default
-        :raises ValueError: a value is out of range
+        :param period_ns: time between two deadlines, in nanoseconds, above 0.
+        :param start_ns: deadline of tick 0 on the steady clock, in nanoseconds.
+        :param max_lateness_ns: a later start than this is a miss; half the period by default.
+        :raises ValueError: a value is out of range.
         """
         if period_ns <= 0:
             raise ValueError(f'period_ns: expected above 0, got {period_ns}')
@@ -46,13 +44,12 @@ class Cadence:
         self.tick += 1
 
     def skip_missed(self, now_ns: int) -> int:
-        """
-        Skip every deadline that can no longer be met.
+        """Skip every deadline that can no longer be met.
 
         Takes the same time however many there are: the machine may have been asleep.
 
-        :param now_ns: the time, in nanoseconds on the steady clock
-        :returns: how many deadlines were skipped, 0 when the present one still stands
+        :param now_ns: the time, in nanoseconds on the steady clock.
+        :return: how many deadlines were skipped, 0 when the present one still stands.
         """
         late_ns = now_ns - self.deadline_ns - self.max_lateness_ns
         if late_ns <= 0:

@@ -40,8 +40,7 @@ class ChunkCounts:
 
 
 class ChunkBuffer:
-    """
-    Plays the newest chunk and fades from the chunk before it.
+    """Plays the newest chunk and fades from the chunk before it.
 
     Any thread may `add`: it appends to a deque, which is atomic, so there is no lock for a tick to
     wait on. Everything else that changes (seams, counts) belongs to the one thread that calls
@@ -61,16 +60,15 @@ class ChunkBuffer:
         *,
         deltas: tuple[bool, ...] = (),
     ) -> None:
-        """
-        Make an empty buffer at epoch 0.
+        """Make an empty buffer at epoch 0.
 
-        :param num_joints: values in each step
-        :param period_ns: time between two calls of `sample`, in nanoseconds, above 0
-        :param blend_ns: longest fade from one chunk to the next, in nanoseconds; 0: none
-        :param max_lead_ns: a chunk whose step 0 lies further ahead is refused, in nanoseconds
+        :param num_joints: values in each step.
+        :param period_ns: time between two calls of `sample`, in nanoseconds, above 0.
+        :param blend_ns: longest fade from one chunk to the next, in nanoseconds; 0: none.
+        :param max_lead_ns: a chunk whose step 0 lies further ahead is refused, in nanoseconds.
         :param deltas: joints of which chunks say how far to move, [num_joints]; for them a sample
-            is the change over one period; empty: none
-        :raises ValueError: names the value, what was expected and what came
+            is the change over one period; empty: none.
+        :raises ValueError: names the value, what was expected and what came.
         """
         for name, value, least in (
             ('num_joints', num_joints, 1),
@@ -103,10 +101,9 @@ class ChunkBuffer:
         return bool(self._seams) and self._seen_reset is self._reset
 
     def add(self, chunk: ActionChunk) -> None:
-        """
-        Hand over a chunk; the next tick sees it. The values are copied.
+        """Hand over a chunk; the next tick sees it. The values are copied.
 
-        :param chunk: any chunk: late, old, broken ones are dropped or refused by the next tick
+        :param chunk: any chunk: late, old, broken ones are dropped or refused by the next tick.
         """
         self._pending.append(
             DeltaSeam.of_deltas(chunk, self._deltas, self._period_ns)
@@ -115,24 +112,22 @@ class ChunkBuffer:
         )
 
     def reset(self, epoch: int | None = None) -> int:
-        """
-        Forget all chunks, those still being computed included.
+        """Forget all chunks, those still being computed included.
 
-        :param epoch: the new epoch; None: the present one plus 1
-        :returns: the new epoch, which chunks computed from now on must carry
+        :param epoch: the new epoch; None: the present one plus 1.
+        :return: the new epoch, which chunks computed from now on must carry.
         """
         new_epoch = self.epoch + 1 if epoch is None else epoch
         self._reset = (new_epoch, object())
         return new_epoch
 
     def sample(self, t_ns: int) -> Sample | None:
-        """
-        Return the target at a time, linear between the steps of each chunk.
+        """Return the target at a time, linear between the steps of each chunk.
 
         Before step 0 a chunk counts as resting at step 0; after its last step it is exhausted.
 
-        :param t_ns: the tick's deadline on the steady clock, in nanoseconds, never decreasing
-        :returns: the target; None when there is no chunk, or the newest is exhausted
+        :param t_ns: the tick's deadline on the steady clock, in nanoseconds, never decreasing.
+        :return: the target; None when there is no chunk, or the newest is exhausted.
         """
         self._take(t_ns)
         if not self._seams:

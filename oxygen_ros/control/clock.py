@@ -30,10 +30,9 @@ class VirtualClock:
     """A clock that stands still until it is moved; for tests and deterministic replay."""
 
     def __init__(self, now_ns: int = 0) -> None:
-        """
-        Start the clock.
+        """Start the clock.
 
-        :param now_ns: its first reading, in nanoseconds
+        :param now_ns: its first reading, in nanoseconds.
         """
         self._now_ns = now_ns
 
@@ -42,12 +41,11 @@ class VirtualClock:
         return self._now_ns
 
     def advance(self, duration_ns: int) -> int:
-        """
-        Move forward by a duration.
+        """Move forward by a duration.
 
-        :param duration_ns: how far, in nanoseconds, at least 0
-        :returns: the new time
-        :raises ValueError: the duration is negative
+        :param duration_ns: how far, in nanoseconds, at least 0.
+        :return: the new time.
+        :raises ValueError: the duration is negative.
         """
         if duration_ns < 0:
             raise ValueError(f'duration_ns: expected at least 0, got {duration_ns}')
@@ -55,11 +53,10 @@ class VirtualClock:
         return self._now_ns
 
     def set(self, now_ns: int) -> None:
-        """
-        Move to a time that is not before the present one.
+        """Move to a time that is not before the present one.
 
-        :param now_ns: the new time, in nanoseconds
-        :raises ValueError: it lies in the past
+        :param now_ns: the new time, in nanoseconds.
+        :raises ValueError: it lies in the past.
         """
         if now_ns < self._now_ns:
             raise ValueError(f'now_ns: expected at least {self._now_ns}, got {now_ns}')

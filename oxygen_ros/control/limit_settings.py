@@ -22,8 +22,7 @@ class LimitSource(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class LimitSettings:
-    """
-    The limits as a parameter file has them: one value for all joints, or one for each.
+    """The limits as a parameter file has them: one value for all joints, or one for each.
 
     :raises SettingError: names the parameter, what was expected and what came.
     """

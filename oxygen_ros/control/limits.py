@@ -27,8 +27,7 @@ class ActuationMode(str, Enum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JointLimits:
-    """
-    Limits of all joints, each [num_joints]; infinite where there is none.
+    """Limits of all joints, each [num_joints]; infinite where there is none.
 
     `max_step` is the largest change from one target to the next, in the target's own unit, and
     `max_tracking_error` the largest distance between the last target and the measurement.
@@ -51,17 +50,16 @@ class JointLimits:
         max_step: LimitValue = None,
         max_tracking_error: LimitValue = None,
     ) -> JointLimits:
-        """
-        Check and complete limits as they are written in a parameter file.
+        """Check and complete limits as they are written in a parameter file.
 
-        :param num_joints: how many joints there are, at least 1
-        :param min_position: one value for all joints or one each; NaN, infinity or None: no limit
-        :param max_position: likewise
-        :param max_velocity: likewise, above 0
-        :param max_step: likewise, above 0
-        :param max_tracking_error: likewise, above 0
-        :returns: the limits
-        :raises ValueError: names the limit, what was expected and what came
+        :param num_joints: how many joints there are, at least 1.
+        :param min_position: one value for all joints or one each; NaN, infinity or None: no limit.
+        :param max_position: likewise.
+        :param max_velocity: likewise, above 0.
+        :param max_step: likewise, above 0.
+        :param max_tracking_error: likewise, above 0.
+        :return: the limits.
+        :raises ValueError: names the limit, what was expected and what came.
         """
         if num_joints < 1:
             raise ValueError(f'num_joints: expected at least 1, got {num_joints}')
@@ -96,12 +94,11 @@ class JointLimits:
         )
 
     def tightened(self, other: JointLimits) -> JointLimits:
-        """
-        Return the tighter of two limits, one by one.
+        """Return the tighter of two limits, one by one.
 
-        :param other: of the same joints
-        :returns: limits that both allow
-        :raises ValueError: a joint has no position that both allow
+        :param other: of the same joints.
+        :return: limits that both allow.
+        :raises ValueError: a joint has no position that both allow.
         """
         low = np.maximum(self.min_position, other.min_position)
         high = np.minimum(self.max_position, other.max_position)
@@ -120,12 +117,11 @@ class JointLimits:
         )
 
     def step_bound(self, mode: ActuationMode, period_s: float) -> Float64Array:
-        """
-        Return the largest change between consecutive targets.
+        """Return the largest change between consecutive targets.
 
-        :param mode: a velocity limit bounds the step of a position target only
-        :param period_s: the tick's period, in seconds
-        :returns: [num_joints], in the target's unit
+        :param mode: a velocity limit bounds the step of a position target only.
+        :param period_s: the tick's period, in seconds.
+        :return: [num_joints], in the target's unit.
         """
         if mode is ActuationMode.POSITION:
             return np.minimum(self.max_step, self.max_velocity * period_s)
@@ -142,20 +138,18 @@ def _complete(name: str, value: LimitValue, num_joints: int, none: float) -> Flo
 
 
 class Limiter:
-    """
-    Refuses or bounds a target; pure, so any thread may call it.
+    """Refuses or bounds a target; pure, so any thread may call it.
 
     The bound on a step is that of one nominal period, so skipped ticks earn no larger step.
     """
 
     def __init__(self, limits: JointLimits, mode: ActuationMode, period_s: float) -> None:
-        """
-        Prepare the bounds of one period.
+        """Prepare the bounds of one period.
 
-        :param limits: of the joints
-        :param mode: what the targets mean
-        :param period_s: the tick's period, in seconds, above 0
-        :raises ValueError: the period is not above 0
+        :param limits: of the joints.
+        :param mode: what the targets mean.
+        :param period_s: the tick's period, in seconds, above 0.
+        :raises ValueError: the period is not above 0.
         """
         if not period_s > 0.0:
             raise ValueError(f'period_s: expected above 0, got {period_s}')
@@ -177,14 +171,13 @@ class Limiter:
         *,
         check_tracking: bool = True,
     ) -> tuple[list[float] | None, str]:
-        """
-        Bound a target, or refuse it.
+        """Bound a target, or refuse it.
 
-        :param target: what the chunk asks for, [num_joints]
-        :param previous: the last target, [num_joints]; None: there is none to step from
-        :param measured: the joints' positions, [num_joints]; None: not known
-        :param check_tracking: false where the actuators do not follow, such as disarmed
-        :returns: the bounded target, [num_joints], and an empty reason; or None and the reason
+        :param target: what the chunk asks for, [num_joints].
+        :param previous: the last target, [num_joints]; None: there is none to step from.
+        :param measured: the joints' positions, [num_joints]; None: not known.
+        :param check_tracking: false where the actuators do not follow, such as disarmed.
+        :return: the bounded target, [num_joints], and an empty reason; or None and the reason.
         """
         if len(target) != self.limits.num_joints:
             return None, hold_reasons.REFUSED_LENGTH

@@ -16,8 +16,7 @@ from .thread_priority import lower_process, raise_process, use_cpus, use_fifo
 
 @dataclass(frozen=True, slots=True)
 class RealtimeSettings:
-    """
-    What to ask of the operating system and the interpreter.
+    """What to ask of the operating system and the interpreter.
 
     :raises SettingError: names the parameter, what was expected and what came.
     """
@@ -64,12 +63,11 @@ class RealtimeSettings:
 
 
 def apply_to_process(settings: RealtimeSettings) -> RealtimeReport:
-    """
-    Ask for what concerns the whole process, once it has loaded what it needs.
+    """Ask for what concerns the whole process, once it has loaded what it needs.
 
     Nothing is needed, so a refusal is reported and not raised.
 
-    :returns: what came of it, in the order of the fields; what was not asked for is left out
+    :return: what came of it, in the order of the fields; what was not asked for is left out.
     """
     sys.setswitchinterval(settings.switch_interval_s)
     items = [RealtimeItem('switch_interval_s', str(settings.switch_interval_s), True)]

@@ -14,14 +14,13 @@ _MOVABLE = ('revolute', 'prismatic', 'continuous')
 
 
 def limits_of_description(text: str, joints: Sequence[str]) -> JointLimits:
-    """
-    Read position and velocity limits; soft limits of a safety controller count as well.
+    """Read position and velocity limits; soft limits of a safety controller count as well.
 
     :param text: the URDF; one that declares entities or a document type is refused unread, since
-        entities can grow without bound
-    :param joints: in the order of a target
-    :returns: the limits of the joints; a continuous joint has none of position
-    :raises ValueError: names the joint, what was expected and what came
+        entities can grow without bound.
+    :param joints: in the order of a target.
+    :return: the limits of the joints; a continuous joint has none of position.
+    :raises ValueError: names the joint, what was expected and what came.
     """
     if len(text) > MAX_CHARACTERS:
         raise ValueError(

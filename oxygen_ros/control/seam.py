@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
 
 class Seam:
-    """
-    Made by the thread that adds the chunk; from then on owned by the thread that samples.
+    """Made by the thread that adds the chunk; from then on owned by the thread that samples.
 
     Values are lists of floats here and in the whole tick: for a few joints that takes a third of
     the time of numpy once other work has emptied the processor's caches (doc/control.md).
@@ -38,12 +37,11 @@ class Seam:
     )
 
     def __init__(self, chunk: ActionChunk, rows: list[list[float]], fault: str) -> None:
-        """
-        Wrap checked values.
+        """Wrap checked values.
 
-        :param chunk: where they come from
-        :param rows: [action_horizon, num_joints]
-        :param fault: the hold reason for which the chunk must not be played, or empty
+        :param chunk: where they come from.
+        :param rows: [action_horizon, num_joints].
+        :param fault: the hold reason for which the chunk must not be played, or empty.
         """
         self.chunk_id = chunk.chunk_id
         self.observation_id = chunk.provenance.observation_id
@@ -60,12 +58,11 @@ class Seam:
 
     @classmethod
     def of(cls, chunk: ActionChunk, num_joints: int) -> Self:
-        """
-        Check a chunk and copy its values, so that its owner may reuse them.
+        """Check a chunk and copy its values, so that its owner may reuse them.
 
-        :param chunk: from the engine or a message
-        :param num_joints: values expected in each step
-        :returns: the chunk, with its fault if it has one
+        :param chunk: from the engine or a message.
+        :param num_joints: values expected in each step.
+        :return: the chunk, with its fault if it has one.
         """
         values = chunk.values
         fault = ''
@@ -78,21 +75,19 @@ class Seam:
         return cls(chunk, values.tolist(), fault)
 
     def fade_in(self, start_ns: int, duration_ns: int) -> None:
-        """
-        Let the weight rise from 0 to 1.
+        """Let the weight rise from 0 to 1.
 
-        :param start_ns: when it is still 0, on the steady clock, in nanoseconds
-        :param duration_ns: how long it takes, in nanoseconds; 0: the weight is 1 at once
+        :param start_ns: when it is still 0, on the steady clock, in nanoseconds.
+        :param duration_ns: how long it takes, in nanoseconds; 0: the weight is 1 at once.
         """
         self._fade_start_ns = start_ns
         self._fade_ns = duration_ns
 
     def weight_at(self, t_ns: int) -> float:
-        """
-        Return the weight against all older chunks.
+        """Return the weight against all older chunks.
 
-        :param t_ns: steady time, in nanoseconds
-        :returns: 0 to 1
+        :param t_ns: steady time, in nanoseconds.
+        :return: 0 to 1.
         """
         elapsed_ns = t_ns - self._fade_start_ns
         if not self._fade_ns or elapsed_ns >= self._fade_ns:
@@ -100,11 +95,10 @@ class Seam:
         return max(elapsed_ns / self._fade_ns, 0.0)
 
     def values_at(self, t_ns: int) -> list[float]:
-        """
-        Interpolate between the two steps around a time; rest at the first and the last.
+        """Interpolate between the two steps around a time; rest at the first and the last.
 
-        :param t_ns: steady time, in nanoseconds
-        :returns: [num_joints], not to be written to
+        :param t_ns: steady time, in nanoseconds.
+        :return: [num_joints], not to be written to.
         """
         if t_ns <= self.start_ns:
             return self._rows[0]
@@ -118,8 +112,7 @@ class Seam:
 
 
 class DeltaSeam(Seam):
-    """
-    A chunk of changes: step i is how far a joint moves from step i - 1 to step i.
+    """A chunk of changes: step i is how far a joint moves from step i - 1 to step i.
 
     What it gives for a time is the change over the tick's period that ends then, so that the ticks
     of a chunk add up to all that it says, however they lie between its steps. Some joints' numbers
@@ -132,13 +125,12 @@ class DeltaSeam(Seam):
 
     @classmethod
     def of_deltas(cls, chunk: ActionChunk, deltas: tuple[bool, ...], period_ns: int) -> DeltaSeam:
-        """
-        Check a chunk and add its steps up.
+        """Check a chunk and add its steps up.
 
-        :param chunk: from the engine or a message
-        :param deltas: [num_joints] whether a joint's numbers are changes
-        :param period_ns: of the tick, in nanoseconds
-        :returns: the chunk, with its fault if it has one
+        :param chunk: from the engine or a message.
+        :param deltas: [num_joints] whether a joint's numbers are changes.
+        :param period_ns: of the tick, in nanoseconds.
+        :return: the chunk, with its fault if it has one.
         """
         seam = cls.of(chunk, len(deltas))
         seam._period_ns, seam._deltas = period_ns, deltas
@@ -151,23 +143,21 @@ class DeltaSeam(Seam):
         return seam
 
     def values_at(self, t_ns: int) -> list[float]:
-        """
-        Return the changes that end at a time; none before the first step and after the last.
+        """Return the changes that end at a time; none before the first step and after the last.
 
-        :param t_ns: steady time, in nanoseconds
-        :returns: [num_joints], not to be written to
+        :param t_ns: steady time, in nanoseconds.
+        :return: [num_joints], not to be written to.
         """
         now, before = super().values_at(t_ns), super().values_at(t_ns - self._period_ns)
         return [a - b if is_delta else a for a, b, is_delta in zip(now, before, self._deltas)]
 
 
 def mix(first: list[float], second: list[float], weight: float) -> list[float]:
-    """
-    Go part of the way from one position to another.
+    """Go part of the way from one position to another.
 
-    :param first: [num_joints]
-    :param second: [num_joints]
-    :param weight: 0 is the first, 1 the second
-    :returns: [num_joints]
+    :param first: [num_joints].
+    :param second: [num_joints].
+    :param weight: 0 is the first, 1 the second.
+    :return: [num_joints].
     """
     return [a + (b - a) * weight for a, b in zip(first, second)]

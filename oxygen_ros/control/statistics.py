@@ -20,8 +20,7 @@ CAPACITY = 65_536  # ticks; 21 minutes at 50 Hz, 1 MiB
 
 @dataclass(frozen=True, slots=True)
 class TickFigures:
-    """
-    Figures over some ticks; NaN where nothing was measured.
+    """Figures over some ticks; NaN where nothing was measured.
 
     `on_time_ratio` counts a skipped deadline as one that was not on time.
     """
@@ -42,21 +41,19 @@ class TickFigures:
 
 
 class TickStatistics:
-    """
-    Rings of lateness and observation age, and counters, since activation.
+    """Rings of lateness and observation age, and counters, since activation.
 
     `record` and `reset` belong to the tick's thread, or to one that runs while there is none;
     any thread may ask for figures, which may then miss the tick being recorded.
     """
 
     def __init__(self, max_observation_age_ns: int, capacity: int = CAPACITY) -> None:
-        """
-        Allocate the rings.
+        """Allocate the rings.
 
-        :param max_observation_age_ns: an older observation is not on time, in nanoseconds
+        :param max_observation_age_ns: an older observation is not on time, in nanoseconds.
         :param capacity: ticks kept; figures since activation cover at most these, except the
-            counters and the worst lateness, which cover all
-        :raises ValueError: a value is not above 0
+            counters and the worst lateness, which cover all.
+        :raises ValueError: a value is not above 0.
         """
         if max_observation_age_ns <= 0:
             raise ValueError(
@@ -92,15 +89,14 @@ class TickStatistics:
         armed: bool = True,
         observation_age_ns: int | None = None,
     ) -> bool:
-        """
-        Count one tick, after its target was published.
+        """Count one tick, after its target was published.
 
-        :param tick: its number; a gap to the one before are deadlines skipped
-        :param lateness_ns: from the deadline to publication, in nanoseconds
-        :param hold_reason: of the target; empty: fresh
-        :param armed: a disarmed tick that holds is not counted as held
-        :param observation_age_ns: of the target, in nanoseconds; None: none
-        :returns: whether the tick was on time
+        :param tick: its number; a gap to the one before are deadlines skipped.
+        :param lateness_ns: from the deadline to publication, in nanoseconds.
+        :param hold_reason: of the target; empty: fresh.
+        :param armed: a disarmed tick that holds is not counted as held.
+        :param observation_age_ns: of the target, in nanoseconds; None: none.
+        :return: whether the tick was on time.
         """
         fresh = not hold_reason
         # The scalars of `is_on_time`, without an array for each tick.
@@ -149,11 +145,10 @@ class TickStatistics:
         return figures
 
     def window(self, num_ticks: int) -> TickFigures:
-        """
-        Return the figures of the newest ticks.
+        """Return the figures of the newest ticks.
 
-        :param num_ticks: how many, at most; fewer are taken right after activation
-        :returns: the figures
+        :param num_ticks: how many, at most; fewer are taken right after activation.
+        :return: the figures.
         """
         num_ticks = min(num_ticks, self._ticks, self._capacity)
         rows = self._newest(num_ticks)

@@ -36,8 +36,7 @@ class _Source(NamedTuple):
 
 
 class ControlTick:
-    """
-    Decides; publishes nothing, reads no clock.
+    """Decides; publishes nothing, reads no clock.
 
     One thread calls `decide`, `undo` and `hold`. Any thread may call `restart` and `reconfigure`,
     which replace one reference that the next tick notices, and work on `arming` by its own rules.
@@ -50,14 +49,13 @@ class ControlTick:
         buffer: ChunkBuffer,
         arming: Arming,
     ) -> None:
-        """
-        Begin without a target.
+        """Begin without a target.
 
-        :param config: settings
-        :param limits: of the joints
-        :param buffer: where the targets come from; only this tick may sample it
-        :param arming: who drives
-        :raises ValueError: the numbers of joints do not agree
+        :param config: settings.
+        :param limits: of the joints.
+        :param buffer: where the targets come from; only this tick may sample it.
+        :param arming: who drives.
+        :raises ValueError: the numbers of joints do not agree.
         """
         self.arming = arming
         self._buffer = buffer
@@ -80,12 +78,11 @@ class ControlTick:
         self._plan = (self._plan[0], self._plan[1])
 
     def reconfigure(self, config: TickConfig, limits: JointLimits) -> None:
-        """
-        Use other settings from the next tick on, starting from the measured joints.
+        """Use other settings from the next tick on, starting from the measured joints.
 
-        :param config: settings
-        :param limits: of the joints
-        :raises ValueError: the numbers of joints do not agree; nothing changes then
+        :param config: settings.
+        :param limits: of the joints.
+        :raises ValueError: the numbers of joints do not agree; nothing changes then.
         """
         self._plan = self._make_plan(config, limits)
 
@@ -99,14 +96,13 @@ class ControlTick:
         return config, Limiter(limits, config.mode, config.period_ns / NS_PER_S)
 
     def decide(self, tick: int, deadline_ns: int, state: RobotState | None) -> Decision:
-        """
-        Decide one tick.
+        """Decide one tick.
 
-        :param tick: its number
-        :param deadline_ns: its deadline on the steady clock, in nanoseconds
-        :param state: the newest measured joints; None: never measured
-        :returns: the target, always num_joints long; NaN, and never armed, while no safe value
-            is known
+        :param tick: its number.
+        :param deadline_ns: its deadline on the steady clock, in nanoseconds.
+        :param state: the newest measured joints; None: never measured.
+        :return: the target, always num_joints long; NaN, and never armed, while no safe value
+            is known.
         """
         (config, limiter), view = self._refresh()
         self._before = self._previous, self._source
@@ -158,13 +154,12 @@ class ControlTick:
         self._previous, self._source = self._before
 
     def hold(self, tick: int, deadline_ns: int, reason: str) -> Decision:
-        """
-        Decide to hold whatever the chunks say: the last target before the loop ends.
+        """Decide to hold whatever the chunks say: the last target before the loop ends.
 
-        :param tick: its number
-        :param deadline_ns: its time on the steady clock, in nanoseconds
-        :param reason: a constant of `hold_reasons`
-        :returns: the last target (position) or zeros (velocity); armed if targets were being sent
+        :param tick: its number.
+        :param deadline_ns: its time on the steady clock, in nanoseconds.
+        :param reason: a constant of `hold_reasons`.
+        :return: the last target (position) or zeros (velocity); armed if targets were being sent.
         """
         (config, _), view = self._refresh()
         self._before = self._previous, self._source

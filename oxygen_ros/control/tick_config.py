@@ -16,8 +16,7 @@ from .limits import ActuationMode
 
 @dataclass(frozen=True, slots=True)
 class TickConfig:
-    """
-    Settings of the tick.
+    """Settings of the tick.
 
     :raises SettingError: names the parameter, what was expected and what came.
     """

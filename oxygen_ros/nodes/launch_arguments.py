@@ -79,7 +79,7 @@ def cameras(text: str) -> tuple[list[str], list[tuple[str, str]]]:
     """Read the argument `cameras`: names separated by commas, each with a topic or without.
 
     :param text: such as `front=/d435/color/image_raw,wrist`; empty: as the parameter files say.
-    :returns: the names, and the remappings that bring images from those topics.
+    :return: the names, and the remappings that bring images from those topics.
     :raises LaunchArgumentError: a name is missing or comes twice.
     """
     names: list[str] = []

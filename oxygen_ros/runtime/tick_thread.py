@@ -23,8 +23,7 @@ _NAP_NS = 100_000_000  # so that stop() is noticed within it, however long the p
 
 
 class TickThread:
-    """
-    Runs a callback once per period until stopped, and another shortly before it.
+    """Runs a callback once per period until stopped, and another shortly before it.
 
     Deadlines do not drift; a deadline met more than half a period late is skipped and counted, be
     it that `ahead` was called for it. An exception in a callback, which reports it itself, is
@@ -44,19 +43,18 @@ class TickThread:
         name: str = 'oxygen_tick',
         sleep_until_ns: Callable[[int], None] | None = None,
     ) -> None:
-        """
-        Prepare the thread; it does not run yet.
+        """Prepare the thread; it does not run yet.
 
-        :param period_s: time between two deadlines, in seconds, above 0 to `MAX_PERIOD_S`
-        :param callback: takes the deadline (steady, in nanoseconds) and the tick's number from 0
-        :param clock: steady; the machine's by default
+        :param period_s: time between two deadlines, in seconds, above 0 to `MAX_PERIOD_S`.
+        :param callback: takes the deadline (steady, in nanoseconds) and the tick's number from 0.
+        :param clock: steady; the machine's by default.
         :param ahead: called likewise before each deadline, so that what takes a varying time is
-            done by then
-        :param ahead_ns: how long before, in nanoseconds
-        :param realtime: of the new thread, asked for before its first tick; None: nothing
-        :param name: of the thread
-        :param sleep_until_ns: how to wait on `clock`; needed with a clock of one's own
-        :raises ValueError: the period is out of range
+            done by then.
+        :param ahead_ns: how long before, in nanoseconds.
+        :param realtime: of the new thread, asked for before its first tick; None: nothing.
+        :param name: of the thread.
+        :param sleep_until_ns: how to wait on `clock`; needed with a clock of one's own.
+        :raises ValueError: the period is out of range.
         """
         if not 0.0 < period_s <= MAX_PERIOD_S:
             # A period given in nanoseconds by mistake would look like a thread that never ticks.
@@ -86,11 +84,11 @@ class TickThread:
         return self._thread is not None and self._thread.is_alive()
 
     def start(self, start_ns: int | None = None) -> None:
-        """
-        Start ticking, and return once the real-time settings have been asked for.
+        """Start ticking, and return once the real-time settings have been asked for.
 
-        :param start_ns: deadline of tick 0, steady, in nanoseconds; one period from now by default
-        :raises RuntimeError: it is running already
+        :param start_ns: deadline of tick 0, steady, in nanoseconds; one period from now by
+            default.
+        :raises RuntimeError: it is running already.
         """
         if self.running:
             raise RuntimeError(f'{self.name}: expected a stopped thread, got a running one')
@@ -105,11 +103,10 @@ class TickThread:
         self._ready.wait()
 
     def stop(self, timeout_s: float = 1.0) -> bool:
-        """
-        Stop ticking: no callback begins after this has returned true.
+        """Stop ticking: no callback begins after this has returned true.
 
-        :param timeout_s: how long to wait for the present tick, in seconds
-        :returns: whether the thread has ended; false when called by the callback itself
+        :param timeout_s: how long to wait for the present tick, in seconds.
+        :return: whether the thread has ended; false when called by the callback itself.
         """
         self._stopping = True
         thread = self._thread
