@@ -2,12 +2,14 @@
 """What all tests share: one torch thread, slow tests on demand, and where recorded data lies."""
 
 from pathlib import Path
+import sys
 
 import pytest
 import torch
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / 'shared'
+sys.path.append(str(ROOT))  # benchmarks, which nothing installs; last, for an installed oxygen_ros
 
 # Two threads hurt beside the threads of ROS and on shared machines.
 torch.set_num_threads(1)

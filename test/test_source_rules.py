@@ -10,6 +10,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCES = sorted(
     [
         *(ROOT / 'oxygen_ros').rglob('*.py'),
+        *(ROOT / 'benchmarks').rglob('*.py'),
         *(ROOT / 'launch').rglob('*.py'),
         *(ROOT / 'scripts').rglob('*.py'),
         ROOT / 'setup.py',
@@ -132,7 +133,7 @@ def test_what_is_forbidden_is_found(line):
 
 
 def test_each_source_names_its_licence():
-    folders = ('oxygen_ros', 'test', 'launch')
+    folders = ('oxygen_ros', 'benchmarks', 'test', 'launch')
     sources = [path for folder in folders for path in (ROOT / folder).rglob('*.py')]
     programs = [path for folder in ('scripts', '.ci') for path in (ROOT / folder).iterdir()]
     sources += [*filter(Path.is_file, programs), ROOT / 'setup.py', ROOT / 'CMakeLists.txt']

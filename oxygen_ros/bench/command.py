@@ -13,14 +13,11 @@ from ..errors import OxygenError
 
 # name: (module with `run(...) -> dict`, line of help)
 MEASUREMENTS = {
-    'kv': ('oxygen_ros.bench.kv', 'KV memory, shared against isolated; attention backends'),
-    'batching': ('oxygen_ros.bench.batching', 'decode throughput against batch size'),
-    'steps': ('oxygen_ros.bench.steps', 'each optimisation beside what it took the place of'),
+    'kv': ('oxygen_ros.bench.kv', 'KV memory, shared against isolated'),
     'stages': ('oxygen_ros.bench.stages', 'a chunk of --checkpoint, stage by stage'),
-    'memory': ('oxygen_ros.bench.memory', 'queries of a store of 100,000 objects; its limits'),
     'load': ('oxygen_ros.bench.full_load', 'the node under the full load for a minute'),
-    'monitoring': ('oxygen_ros.bench.monitoring', 'what watching costs the tick, 5 minutes'),
 }
+MOVED = ('batching', 'memory', 'monitoring', 'steps')  # to benchmarks/ of a checkout
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,6 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         'what',
         nargs='?',
+        type=_measurement,
         choices=MEASUREMENTS,
         help=f'one measurement alone (default: the whole suite). {lines}',
     )
@@ -39,17 +37,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='measure this checkpoint and not the small model: of the suite and of stages',
     )
     parser.add_argument(
-        '--quick',
-        action='store_true',
-        help='the suite in under a minute: one load, one round; of monitoring: fewer blocks',
+        '--quick', action='store_true', help='the suite in under a minute: one load, one round'
     )
-    parser.add_argument('--json', type=Path, metavar='FILE', help='write the figures there')
-    parser.add_argument(
-        '--duration',
-        type=float,
-        metavar='S',
-        help='of load (default: 60 s), of a block of monitoring (10 s)',
-    )
+    add_json_option(parser)
+    parser.add_argument('--duration', type=float, metavar='S', help='of load (default: 60 s)')
     parser.add_argument(
         '--set',
         action='append',
@@ -65,41 +56,68 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _measurement(name: str) -> str:
+    if name in MOVED:
+        raise argparse.ArgumentTypeError(
+            f'{name} is measured in a checkout: .venv/bin/python -m benchmarks.{name}'
+        )
+    return name
+
+
+def add_json_option(parser: argparse.ArgumentParser) -> None:
+    """Declare `--json`, for `check_json` and `conclude`."""
+    parser.add_argument('--json', type=Path, metavar='FILE', help='write the figures there')
+
+
+def check_json(path: Path | None) -> None:
+    """Refuse a file that could not be written, before anything is measured.
+
+    :raises OxygenError: its folder does not exist.
+    """
+    if path is not None and not path.resolve().parent.is_dir():
+        raise OxygenError(f'--json: expected a file in an existing folder, got {path}')
+
+
+def conclude(figures: dict[str, Any], path: Path | None) -> int:
+    """Write figures to a file, if any; return the exit status: 1 when a gate does not hold."""
+    if path is not None:
+        path.write_text(json.dumps(figures, indent=2) + '\n')
+    return 0 if all(gate['holds'] for gate in figures.get('gates', {}).values()) else 1
+
+
 def _options(args: argparse.Namespace) -> dict[str, Any]:
     """Return the arguments of a measurement; one that it does not have is refused."""
     options: dict[str, Any] = {}
+    what = args.what or 'the suite'
     if args.duration is not None:
-        if args.what not in ('load', 'monitoring') or not args.duration > 0.0:
+        if args.what != 'load' or not args.duration > 0.0:
             raise OxygenError(
-                f'--duration: expected load or monitoring, and a number above 0, '
-                f'got {args.what or "the suite"} and {args.duration:g}'
+                f'--duration: expected load, and a number above 0, got {what} and '
+                f'{args.duration:g}'
             )
         options['duration_s'] = args.duration
     if args.set:
         if args.what != 'load':
-            raise OxygenError(f'--set: expected load, got {args.what or "the suite"}')
+            raise OxygenError(f'--set: expected load, got {what}')
         from ..commands.replay_settings import parse_setting
 
         options['parameters'] = dict(map(parse_setting, args.set))
     if args.record is not None:
         if args.what != 'load':
-            raise OxygenError(f'--record: expected load, got {args.what or "the suite"}')
+            raise OxygenError(f'--record: expected load, got {what}')
         options['record'] = args.record
     if args.checkpoint is not None and args.what is not None:
         if args.what != 'stages':
-            raise OxygenError(f'--checkpoint: expected the suite or stages, got {args.what}')
+            raise OxygenError(f'--checkpoint: expected the suite or stages, got {what}')
         options['checkpoint'] = args.checkpoint
     if args.quick and args.what is not None:
-        if args.what != 'monitoring':
-            raise OxygenError(f'--quick: expected the suite or monitoring, got {args.what}')
-        options = {'duration_s': 3.0, 'num_pairs': 2} | options
+        raise OxygenError(f'--quick: expected the suite, got {what}')
     return options
 
 
 def run(args: argparse.Namespace) -> int:
     """Run a measurement; return the exit status: 1 when a gate does not hold."""
-    if args.json is not None and not args.json.resolve().parent.is_dir():
-        raise OxygenError(f'--json: expected a file in an existing folder, got {args.json}')
+    check_json(args.json)
     options = _options(args)
     import torch
 
@@ -112,7 +130,4 @@ def run(args: argparse.Namespace) -> int:
         figures = run_suite(args.quick, TINY if folder is None else checkpoint_subject(folder))
     else:
         figures = importlib.import_module(MEASUREMENTS[args.what][0]).run(**options)
-    if args.json is not None:
-        args.json.write_text(json.dumps(figures, indent=2) + '\n')
-    failed = [name for name, gate in figures.get('gates', {}).items() if not gate['holds']]
-    return 1 if failed else 0
+    return conclude(figures, args.json)

@@ -8,7 +8,6 @@ import time
 from typing import Any
 
 import numpy as np
-import torch
 
 from ..engine.config import ActionConfig, ActionMode
 from ..engine.engine import EngineEvent
@@ -17,7 +16,7 @@ from ..engine.scheduling.cost_model import OnlineCostModel
 from ..engine.scheduling.work import UnitKey, UnitKind
 from ..runtime.work_clock import work_clock
 from ..types import ActionChunk, Observation, TaskType
-from .flop import count_flop
+from .machine import count_flop
 from .rows import BenchRow, ROWS
 from .workbench import MS, SyntheticSensors, Workbench
 
@@ -217,14 +216,3 @@ def measure(model: VLAModel, num_windows: int) -> dict[str, Any]:
             'text_tokens': TEXT_TOKENS,
         },
     }
-
-
-def _main() -> None:
-    from ..models.registry import create_model
-
-    torch.set_num_threads(1)
-    print(measure(create_model('tiny'), 5))
-
-
-if __name__ == '__main__':
-    _main()

@@ -17,7 +17,6 @@ from ..engine.model import VLAModel
 from ..models.tiny import TinyModel
 from ..models.tiny_config import TinyConfig
 from ..types import TaskType
-from .attention import compare_speed
 from .workbench import MS, SyntheticSensors, Workbench
 
 DIALOGUE_TOKENS = 64
@@ -178,13 +177,4 @@ def run() -> dict[str, Any]:
         f'{steady["frames_pinned"]:.1f} frames pinned '
         f'on average {100 * steady["limit"]:.2f} %'
     )
-    console.print('attention, sdpa against reference, one layer ...', style='dim')
-    result['attention'] = compare_speed()
-    for name, figures in result['attention'].items():
-        console.print(
-            f'{name}: reference {figures["reference_us"]:.0f} us, '
-            f'sdpa {figures["sdpa_us"]:.0f} us, '
-            f'ratio {figures["ratio"]:.1f}, prefix bytes copied by sdpa '
-            f'{figures["sdpa_prefix_bytes_copied"]:.0f}'
-        )
     return result

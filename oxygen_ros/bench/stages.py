@@ -18,8 +18,7 @@ from ..models.checkpoint import load_checkpoint
 from ..models.flow_vla import FlowVLA
 from ..models.paged_sequence import PagedSequence
 from ..types import CameraFrame
-from .bare import machine_rates
-from .flop import count_flop
+from .machine import count_flop, machine_rates
 
 _ROUNDS = 15
 

@@ -13,9 +13,10 @@ import torch
 
 from ..engine.kv.memory_report import reduction_limit
 from ..figures.latency_fields import kv_reduction
-from . import bare, cycle, floor, kv
+from . import cycle, kv
 from .gates import judge
 from .loads import isolate, Load, LOADS, run_node
+from .machine import action_floor, bare_loop, machine_rates
 from .rows import ROWS
 from .stages import measure as measure_stages
 from .subject import Subject, TINY
@@ -52,9 +53,9 @@ def run(quick: bool, subject: Subject = TINY) -> dict[str, Any]:
     num_rounds = 1 if quick else 3
     figures: dict[str, Any] = {'env': environment() | {'model': subject.model}}
     _say('machine: product, copy, bare 50 Hz loop')
-    rates = bare.machine_rates()
+    rates = machine_rates()
     figures['env'] |= rates
-    figures['tick'] = {'bare': bare.bare_loop(3.0 if quick else 10.0)}
+    figures['tick'] = {'bare': bare_loop(3.0 if quick else 10.0)}
     _say('KV memory')
     figures['kv'] = _kv()
     _say('three-task cycle, without ROS')
@@ -145,7 +146,7 @@ def _kv() -> dict[str, Any]:
 def _finish_action(figures: dict[str, Any], model: Any, rates: dict[str, float]) -> None:
     action = figures['action']
     action['actions_per_s'] = action['chunks_per_s'] * model.spec.action_horizon
-    action |= floor.action_floor(model, rates)
+    action |= action_floor(model, rates)
     action['over_floor'] = action['pass_ms']['p50'] / action['floor_ms']
 
 

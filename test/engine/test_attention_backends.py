@@ -17,7 +17,7 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from oxygen_ros.bench.attention import compare_speed
+from benchmarks.attention import compare_speed
 from oxygen_ros.engine.attention import backend_names, create_backend, register, SdpaBackend, Span
 
 TINY = Heads(4, 1, 32)

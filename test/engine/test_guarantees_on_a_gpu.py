@@ -16,8 +16,8 @@ from test_guarantees import (
 )
 import torch
 
+from benchmarks.random_model import DrawnWeights, random_model
 from oxygen_ros.bench.kv import peak
-from oxygen_ros.bench.random_model import DrawnWeights, random_model
 from oxygen_ros.engine.config import KVConfig
 from oxygen_ros.engine.kv.memory_report import reduction_limit
 from oxygen_ros.engine.scheduling.work import UnitKind

@@ -19,7 +19,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).parents[1] / 'engine'))
 from harness import FakeSensors, Harness, MS, tiny
 
-from oxygen_ros.bench.random_model import DrawnWeights, random_model
+from benchmarks.random_model import DrawnWeights, random_model
 from oxygen_ros.engine.attention.static import FormBuffers
 from oxygen_ros.models.compiled import CompiledModel
 from oxygen_ros.models.graphed import GraphedModel

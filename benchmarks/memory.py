@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`oxygen bench memory`: a store of 100,000 objects, asked while it is written to."""
+"""A store of 100,000 objects, asked while it is written to; what it may hold at most."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 import random
+import sys
 import tempfile
 import time
 from typing import Any
@@ -16,15 +17,17 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-from ..memory.episodes.connection import StoreRules
-from ..memory.episodes.query import MemoryQuery, Region
-from ..memory.episodes.reader import MemoryReader
-from ..memory.episodes.records import EntryKind, SceneNote
-from ..memory.episodes.store import EpisodicStore, store_bytes
-from ..memory.scene.vocabulary import SceneVocabulary
-from ..runtime.memory_writer import MemoryWriter
-from ..types import Provenance, SceneObject, SceneRelation, SceneUpdate
-from .gates import Gate, gate
+from oxygen_ros.bench.gates import Gate, gate
+from oxygen_ros.memory.episodes.connection import StoreRules
+from oxygen_ros.memory.episodes.query import MemoryQuery, Region
+from oxygen_ros.memory.episodes.reader import MemoryReader
+from oxygen_ros.memory.episodes.records import EntryKind, SceneNote
+from oxygen_ros.memory.episodes.store import EpisodicStore, store_bytes
+from oxygen_ros.memory.scene.vocabulary import SceneVocabulary
+from oxygen_ros.runtime.memory_writer import MemoryWriter
+from oxygen_ros.types import Provenance, SceneObject, SceneRelation, SceneUpdate
+
+from .command_line import main, parser
 
 OBJECTS_A_SCENE = 16
 PERIOD_NS = 2_000_000_000
@@ -246,3 +249,7 @@ def show(console: Console, figures: dict[str, Any], num_objects: int) -> None:
             f'{one["name"]}: {one["ours"]:.2f} {one["unit"]} (limit {one["limit"]:g}): '
             f'{"holds" if one["holds"] else "does not hold"}'
         )
+
+
+if __name__ == '__main__':
+    sys.exit(main(parser(__doc__).parse_args(), run))

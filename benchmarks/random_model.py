@@ -10,13 +10,13 @@ import tempfile
 import torch
 from torch import Tensor
 
-from ..models.checkpoint import CLASSES
-from ..models.config_file import ConfigFile
-from ..models.flow_vla import FlowVLA
-from ..models.make_checkpoint import draw, write_description
-from ..models.read_processing import read_processing
-from ..models.tensor_shapes import Shape, tensor_shapes
-from ..models.vla_config import Family, VLAConfig
+from oxygen_ros.models.checkpoint import CLASSES
+from oxygen_ros.models.config_file import ConfigFile
+from oxygen_ros.models.flow_vla import FlowVLA
+from oxygen_ros.models.make_checkpoint import draw, write_description
+from oxygen_ros.models.read_processing import read_processing
+from oxygen_ros.models.tensor_shapes import Shape, tensor_shapes
+from oxygen_ros.models.vla_config import Family, VLAConfig
 
 ACTION_DT_S = 0.02
 

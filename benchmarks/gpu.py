@@ -19,12 +19,13 @@ from rich.console import Console
 from rich.table import Table
 import torch
 
-from ..engine.model import VLAModel
-from ..models.compiled import CompiledModel
-from ..models.graphed import GraphedModel
-from ..models.presets import preset
-from ..models.tiny import TinyModel
-from ..models.tiny_config import TinyConfig
+from oxygen_ros.engine.model import VLAModel
+from oxygen_ros.models.compiled import CompiledModel
+from oxygen_ros.models.graphed import GraphedModel
+from oxygen_ros.models.presets import preset
+from oxygen_ros.models.tiny import TinyModel
+from oxygen_ros.models.tiny_config import TinyConfig
+
 from .gpu_model import BATCHES, device_rates, floors_ms, measure
 from .random_model import random_model
 

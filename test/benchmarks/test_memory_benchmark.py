@@ -12,7 +12,7 @@ import psutil
 import pytest
 from rich.console import Console
 
-from oxygen_ros.bench.memory import (
+from benchmarks.memory import (
     judge,
     measure_queries,
     measure_writing,

@@ -6,9 +6,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from oxygen_ros.bench.gpu_model import decode_steps, floors_ms, kv_memory, loaded, stages
-from oxygen_ros.bench.random_model import DrawnWeights, random_model
-from oxygen_ros.bench.unit_log import UnitLog
+from benchmarks.gpu_model import decode_steps, floors_ms, kv_memory, loaded, stages
+from benchmarks.random_model import DrawnWeights, random_model
+from benchmarks.unit_log import UnitLog
 from oxygen_ros.engine.scheduling.work import UnitKey, UnitKind
 from oxygen_ros.models.flow_vla import FlowVLA
 from oxygen_ros.models.make_checkpoint import small_config

@@ -5,11 +5,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import median
+import sys
 import time
+from typing import Any
 
+from rich.console import Console
+from rich.table import Table
 import torch
 
-from ..engine.attention import create_backend, MaskKind, Span
+from oxygen_ros.engine.attention import create_backend, MaskKind, Span
+
+from .command_line import main, parser
 
 BLOCK_SIZE = 16
 ACTION_TOKENS = 17  # a state token and a chunk of 16
@@ -94,3 +100,25 @@ def _compare(
     row |= {f'{name}_us': median(samples) for name, samples in times.items()}
     row['ratio'] = row['reference_us'] / row['sdpa_us']
     return row
+
+
+def run() -> dict[str, Any]:
+    """Measure, print, and return the figures under `attention`."""
+    found = compare_speed()
+    table = Table(title='attention, sdpa against reference, one layer')
+    for column in ('batch.prefix', 'reference us', 'sdpa us', 'ratio', 'prefix bytes copied'):
+        table.add_column(column, justify='left' if column == 'batch.prefix' else 'right')
+    for name, row in found.items():
+        table.add_row(
+            name,
+            f'{row["reference_us"]:.0f}',
+            f'{row["sdpa_us"]:.0f}',
+            f'{row["ratio"]:.1f}',
+            f'{row["sdpa_prefix_bytes_copied"]:.0f}',
+        )
+    Console().print(table)
+    return {'attention': found}
+
+
+if __name__ == '__main__':
+    sys.exit(main(parser(__doc__).parse_args(), run))

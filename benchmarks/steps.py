@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from statistics import median
+import sys
 import time
 from typing import Any, cast
 
@@ -13,20 +14,22 @@ from rich.console import Console
 from rich.table import Table
 import torch
 
-from ..engine.config import EngineConfig
-from ..engine.model import VLAModel
-from ..engine.scheduling.cost_model import OnlineCostModel
-from ..engine.scheduling.work import UnitKind
-from ..memory.scene.scene_format import SceneFormat
-from ..memory.scene.scene_grammar import SceneGrammar
-from ..memory.scene.token_constraint import ConstrainedVocabulary
-from ..models.compiled import CompiledModel
-from ..models.tiny import TinyModel
-from ..models.tiny_config import TinyConfig
-from ..runtime.work_clock import work_clock
-from ..types import ActionChunk, SamplingParams, TaskType
+from oxygen_ros.bench.workbench import MS, SyntheticSensors, Workbench
+from oxygen_ros.engine.config import EngineConfig
+from oxygen_ros.engine.model import VLAModel
+from oxygen_ros.engine.scheduling.cost_model import OnlineCostModel
+from oxygen_ros.engine.scheduling.work import UnitKind
+from oxygen_ros.memory.scene.scene_format import SceneFormat
+from oxygen_ros.memory.scene.scene_grammar import SceneGrammar
+from oxygen_ros.memory.scene.token_constraint import ConstrainedVocabulary
+from oxygen_ros.models.compiled import CompiledModel
+from oxygen_ros.models.tiny import TinyModel
+from oxygen_ros.models.tiny_config import TinyConfig
+from oxygen_ros.runtime.work_clock import work_clock
+from oxygen_ros.types import ActionChunk, SamplingParams, TaskType
+
 from . import slower
-from .workbench import MS, SyntheticSensors, Workbench
+from .command_line import main, parser
 
 ROUNDS = 60
 NUM_CAMERAS = 3
@@ -162,3 +165,7 @@ def _print(figures: dict[str, Any]) -> None:
             name, f'{row["before_ms"]:.2f}', f'{row["after_ms"]:.2f}', f'{row["ratio"]:.2f}'
         )
     Console().print(table)
+
+
+if __name__ == '__main__':
+    sys.exit(main(parser(__doc__).parse_args(), run))

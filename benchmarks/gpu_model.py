@@ -9,20 +9,21 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..engine.config import EngineConfig
-from ..engine.model import VLAModel
-from ..engine.scheduling.timeline import EventKind
-from ..engine.scheduling.work import UnitKind
-from ..models.boards import Board
-from ..models.plan import Plan, WeightKind, Workload
-from ..models.vla_config import VLAConfig
-from ..runtime.warm_up import warm_up
-from ..runtime.work_clock import work_clock
+from oxygen_ros.bench.cycle import cycle_times
+from oxygen_ros.bench.kv import peak
+from oxygen_ros.bench.workbench import SyntheticSensors, Workbench
+from oxygen_ros.engine.config import EngineConfig
+from oxygen_ros.engine.model import VLAModel
+from oxygen_ros.engine.scheduling.timeline import EventKind
+from oxygen_ros.engine.scheduling.work import UnitKind
+from oxygen_ros.models.boards import Board
+from oxygen_ros.models.plan import Plan, WeightKind, Workload
+from oxygen_ros.models.vla_config import VLAConfig
+from oxygen_ros.runtime.warm_up import warm_up
+from oxygen_ros.runtime.work_clock import work_clock
+
 from .batching import decode
-from .cycle import cycle_times
-from .kv import peak
 from .unit_log import spread_ms, UnitLog
-from .workbench import SyntheticSensors, Workbench
 
 BATCHES = (1, 4, 8)
 _CYCLE = ('isolated_fifo', 'full')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`oxygen bench monitoring` and `oxygen bench load`: their verdict, and that they run."""
+"""`oxygen bench`: what it refuses, and that a run under load is recorded as it was."""
 
 import json
 import os
@@ -7,48 +7,28 @@ from pathlib import Path
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 
-from oxygen_ros.bench.monitoring import judge
+from oxygen_ros.bench.command import MOVED
 from oxygen_ros.cli import main
 from oxygen_ros.replay.bag import open_bag
 from oxygen_ros.report.command import read_bench
 from oxygen_ros.report.recorded_figures import figures_of
 from oxygen_ros.report.recording import read_recording
 
-sys.path.append(str(Path(__file__).resolve().parents[1] / 'report'))
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / 'test' / 'report'))
 LOAD = 'dialogue4_scene_cameras'
-
-
-def block(late_ms, num_ticks=500):
-    """Return a block of ticks of which 2 % are late."""
-    return [late_ms if tick % 50 == 0 else 0.1 for tick in range(num_ticks)]
-
-
-def test_the_spread_is_that_of_the_blocks_without_and_all_watched_ticks_are_held_against_it():
-    found = judge(
-        [block(late_ms) for late_ms in (1.0, 3.0, 2.0)],
-        [block(late_ms) for late_ms in (0.5, 2.5, 4.0)],
-    )
-    assert found['spread_ms'] == {'smallest': 1.0, 'largest': 3.0}
-    assert found['blocks']['watched'] == [0.5, 2.5, 4.0]
-    assert found['blocks_above'] == 1
-    watched = np.concatenate([block(late_ms) for late_ms in (0.5, 2.5, 4.0)])
-    assert found['p99_ms'] == np.percentile(watched, 99.0)
 
 
 @pytest.mark.parametrize(
     'arguments, because',
     [
-        (['kv', '--duration', '3'], '--duration: expected load or monitoring'),
-        (
-            ['load', '--duration', '0'],
-            '--duration: expected load or monitoring, and a number above 0',
-        ),
-        (['monitoring', '--record', 'x'], '--record: expected load, got monitoring'),
+        (['kv', '--duration', '3'], '--duration: expected load'),
+        (['load', '--duration', '0'], '--duration: expected load, and a number above 0'),
+        (['stages', '--record', 'x'], '--record: expected load, got stages'),
         (['--record', 'x'], '--record: expected load, got the suite'),
-        (['load', '--quick'], '--quick: expected the suite or monitoring, got load'),
+        (['load', '--quick'], '--quick: expected the suite, got load'),
         (['load', '--record', '.'], '--record: expected a new folder, got .: File exists'),
     ],
 )
@@ -56,6 +36,17 @@ def test_options_of_other_measurements_are_refused_in_one_line(arguments, becaus
     assert main(['bench', *arguments]) == 1
     err = capsys.readouterr().err
     assert because in err and err.count('\n') == 1
+
+
+@pytest.mark.parametrize('name', MOVED)
+def test_a_measurement_that_moved_to_the_checkout_is_named_with_its_command(name, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(['bench', name])
+    assert ended.value.code == 2
+    assert f'{name} is measured in a checkout: .venv/bin/python -m benchmarks.{name}' in (
+        capsys.readouterr().err
+    )
+    assert (ROOT / 'benchmarks' / f'{name}.py').is_file()
 
 
 def run(*arguments):
@@ -68,18 +59,6 @@ def run(*arguments):
         text=True,
         check=False,
     )
-
-
-@pytest.mark.slow
-def test_watched_blocks_have_reports_and_the_others_none(tmp_path):
-    pytest.importorskip('PyQt5.QtWidgets', reason='needs PyQt5 (extra `monitor`)')
-    result = run('monitoring', '--quick', '--duration', 2, '--json', tmp_path / 'found.json')
-    found = json.loads((tmp_path / 'found.json').read_text())
-    [gate] = found['gates'].values()
-    assert result.returncode == (0 if gate['holds'] else 1), result.stderr
-    assert ('does not hold' in ' '.join(result.stdout.split())) is not gate['holds']
-    assert found['monitoring']['reports'] >= 20 and not found['monitoring']['reports_without']
-    assert found['monitoring']['window_cpu_share'] > 0.0  # it drew
 
 
 @pytest.mark.slow

@@ -3,20 +3,23 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from ..engine.config import EngineConfig
-from ..engine.model import VLAModel
-from ..engine.scheduling.cost_model import CostModel, OnlineCostModel
-from ..engine.scheduling.work import UnitKind
-from ..models.tiny import TinyModel
-from ..models.tiny_config import TinyConfig
-from ..runtime.work_clock import work_clock
-from .workbench import SyntheticSensors, Workbench
+from oxygen_ros.bench.workbench import SyntheticSensors, Workbench
+from oxygen_ros.engine.config import EngineConfig
+from oxygen_ros.engine.model import VLAModel
+from oxygen_ros.engine.scheduling.cost_model import CostModel, OnlineCostModel
+from oxygen_ros.engine.scheduling.work import UnitKind
+from oxygen_ros.models.tiny import TinyModel
+from oxygen_ros.models.tiny_config import TinyConfig
+from oxygen_ros.runtime.work_clock import work_clock
+
+from .command_line import main, parser
 
 BATCHES = (1, 2, 4, 8, 16)
 TOKENS = 100
@@ -79,3 +82,7 @@ def run() -> dict[str, Any]:
         )
     Console().print(table)
     return {'batching': figures}
+
+
+if __name__ == '__main__':
+    sys.exit(main(parser(__doc__).parse_args(), run))

@@ -7,8 +7,8 @@ from collections import defaultdict
 
 import numpy as np
 
-from ..engine.scheduling.cost_model import OnlineCostModel
-from ..engine.scheduling.work import UnitKey, UnitKind
+from oxygen_ros.engine.scheduling.cost_model import OnlineCostModel
+from oxygen_ros.engine.scheduling.work import UnitKey, UnitKind
 
 
 class UnitLog(OnlineCostModel):

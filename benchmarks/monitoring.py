@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`oxygen bench monitoring`: what watching costs the control tick.
+"""What watching costs the control tick.
 
 Under the full load, blocks of time without and with ~/latency, /diagnostics and the window take
 turns in one run of the node. The window runs from the start; in the blocks without, it is stopped.
@@ -7,7 +7,9 @@ turns in one run of the node. The window runs from the start; in the blocks with
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable, Sequence
+import functools
 import os
 import signal
 import subprocess
@@ -18,10 +20,12 @@ import numpy as np
 import psutil
 from rich.console import Console
 
-from ..errors import OxygenError
-from .loads import isolate, LOADS, run_node
-from .rows import ROWS
-from .suite import environment
+from oxygen_ros.bench.loads import isolate, LOADS, run_node
+from oxygen_ros.bench.rows import ROWS
+from oxygen_ros.bench.suite import environment
+from oxygen_ros.errors import OxygenError
+
+from .command_line import main, parser
 
 _CONSOLE = Console()
 _NO_DISPLAY = {'QT_QPA_PLATFORM': 'offscreen', 'QT_LOGGING_RULES': '*.warning=false'}
@@ -84,7 +88,7 @@ def run(duration_s: float = 10.0, num_pairs: int = _ENOUGH) -> dict[str, Any]:
     :param duration_s: of one block.
     :param num_pairs: blocks without, and as many with.
     """
-    from ..nodes.clients.load_client import Block, LoadPlan, LoadRun, run_blocks
+    from oxygen_ros.nodes.clients.load_client import Block, LoadPlan, LoadRun, run_blocks
 
     isolate()
     figures: dict[str, Any] = {'env': environment()}
@@ -170,3 +174,31 @@ def _print(found: dict[str, Any], holds: bool) -> None:
     )
     if (num_blocks := len(found['blocks']['without'])) < _ENOUGH:
         _CONSOLE.print(f'the spread of {num_blocks} blocks says little: {_ENOUGH} are the measure')
+
+
+def _arguments() -> argparse.Namespace:
+    made = parser(__doc__)
+    made.add_argument('--duration', type=_seconds, metavar='S', help='of a block (default: 10 s)')
+    made.add_argument(
+        '--quick', action='store_true', help='a look: two blocks of each kind, of 3 s'
+    )
+    return made.parse_args()
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not seconds > 0.0:
+        raise argparse.ArgumentTypeError(f'expected a number above 0, got {text}')
+    return seconds
+
+
+def _main() -> int:
+    args = _arguments()
+    options: dict[str, Any] = {'duration_s': 3.0, 'num_pairs': 2} if args.quick else {}
+    if args.duration is not None:
+        options['duration_s'] = args.duration
+    return main(args, functools.partial(run, **options))
+
+
+if __name__ == '__main__':
+    sys.exit(_main())

@@ -9,15 +9,22 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ..engine.attention import MaskKind, Span
-from ..engine.model import Attend
-from ..models.action_expert import ActionExpert
-from ..models.flow_matching import euler_times, time_embedding
-from ..models.layers import apply_rope, LowRank, Modulation, Projections, RMSNorm, RopeRows
-from ..models.tiny import TinyModel
-from ..models.tiny_config import TinyConfig
-from ..models.tiny_weights import tiny_weights
-from .workbench import Workbench
+from oxygen_ros.bench.workbench import Workbench
+from oxygen_ros.engine.attention import MaskKind, Span
+from oxygen_ros.engine.model import Attend
+from oxygen_ros.models.action_expert import ActionExpert
+from oxygen_ros.models.flow_matching import euler_times, time_embedding
+from oxygen_ros.models.layers import (
+    apply_rope,
+    LowRank,
+    Modulation,
+    Projections,
+    RMSNorm,
+    RopeRows,
+)
+from oxygen_ros.models.tiny import TinyModel
+from oxygen_ros.models.tiny_config import TinyConfig
+from oxygen_ros.models.tiny_weights import tiny_weights
 
 _EXPERT = 'action_expert.'
 
