@@ -13,8 +13,8 @@ from .csv_export import write_csv
 from .history import Feed, Float64Array
 from .monitor_model import MonitorModel, WINDOWS_S
 from .panels import PANELS
-from .plot_widget import PlotWidget
-from .qt import QtCore, QtWidgets, Signal
+from .plot_view import PlotView
+from .qt import NO_PLOTS, QtCore, QtWidgets, Signal
 from .tiles import TileRow
 from .toolbar import Toolbar
 
@@ -39,7 +39,7 @@ class LatencyWidget(QtWidgets.QWidget):
         self.topic = DEFAULT_TOPIC
         self.toolbar = Toolbar()
         self.tiles = TileRow()
-        self.plots = [PlotWidget() for _ in PANELS]
+        self.plots = [] if NO_PLOTS else [PlotView() for _ in PANELS]
         self.message = QtWidgets.QLabel()
         self._arrange()
         self._connect()
@@ -77,6 +77,11 @@ class LatencyWidget(QtWidgets.QWidget):
         if self.isVisible():
             for widget, panel in zip(self.plots, PANELS):
                 widget.show_plot(panel(span), notice)
+
+    def showEvent(self, event: Any) -> None:
+        """Show the state of now; the plots of a hidden widget are not drawn."""
+        super().showEvent(event)
+        self.refresh()
 
     def pause(self, paused: bool) -> None:
         """Let the view stand still, or follow."""
@@ -145,7 +150,10 @@ class LatencyWidget(QtWidgets.QWidget):
         box.setContentsMargins(8, 8, 8, 8)
         box.addWidget(self.toolbar)
         box.addWidget(self.tiles)
-        box.addLayout(grid, 1)
+        if NO_PLOTS:
+            box.addWidget(QtWidgets.QLabel(NO_PLOTS), 1)
+        else:
+            box.addLayout(grid, 1)
         box.addWidget(self.message)
         self.message.hide()
 

@@ -23,7 +23,6 @@ _SIZES = ((1024.0**3, 'GiB'), (1024.0**2, 'MiB'), (1024.0, 'KiB'), (1.0, 'B'))
 def jitter(span: Span) -> Plot:
     """Plot lateness of the tick against its deadline, in the last second of each report."""
     return Plot(
-        'jitter',
         'Tick jitter',
         'ms',
         span.seconds,
@@ -57,7 +56,6 @@ def missed(span: Span) -> Plot:
     )
     headline, level = _headline(span, 'on_time_ratio', 'on time')
     return Plot(
-        'missed',
         'Missed deadlines',
         f'ticks in {bar_s:.0f} s',
         span.seconds,
@@ -81,7 +79,6 @@ def stages(span: Span) -> Plot:
         Style.BAND,
     )
     return Plot(
-        'stages',
         'Stage times',
         'ms',
         span.seconds,
@@ -91,13 +88,22 @@ def stages(span: Span) -> Plot:
 
 
 def first_token(span: Span) -> Plot:
-    """Plot how long the newest dialogue waited for its first token."""
+    """Plot how long the newest dialogue waited for its first token; each new one is a dot."""
+    values = column(span.rows, 'ttft_ms')
+    known = np.isfinite(values)
+    times_s, values = span.times_s[known], values[known]
+    news = np.flatnonzero(np.diff(values, prepend=math.nan) != 0.0)
+    ends_s = np.append(times_s[news[1:]], times_s[-1:])
+    steps_s = np.column_stack([times_s[news], ends_s]).ravel()
+    steps = np.repeat(values[news], 2)
     return Plot(
-        'first_token',
         'Time to first token',
         'ms',
         span.seconds,
-        _lines(span, (('newest dialogue', 'ttft_ms', colours.PURPLE),), Style.STEP),
+        (
+            Series('newest dialogue', colours.PURPLE, Style.STEP, steps_s, steps),
+            Series('', colours.PURPLE, Style.DOTS, times_s[news], values[news]),
+        ),
         *_headline(span, 'ttft_ms', ''),
         THRESHOLDS['ttft_ms'],
         note='no dialogue yet',
@@ -134,7 +140,7 @@ def kv_use(span: Span) -> Plot:
         saved = float(BY_FIELD['kv_reduction'].values(span.rows)[-1])
         newest = f'{size(shared)}, {percent(saved)} saved'
         level = judge('kv_blocks_free', free)
-    return Plot('kv', 'KV cache', unit, span.seconds, series, newest, level)
+    return Plot('KV cache', unit, span.seconds, series, newest, level)
 
 
 def ages(span: Span) -> Plot:
@@ -161,7 +167,6 @@ def ages(span: Span) -> Plot:
     else:
         series += _lines(span, (('oldest camera', 'camera_age_max_ms', colours.ORANGE),))
     return Plot(
-        'ages',
         'Age of what is acted on',
         'ms',
         span.seconds,

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
@@ -19,14 +19,15 @@ class Style(Enum):
     AREA = 'area'  # a line with the ground under it filled
     BAND = 'band'  # an area on top of the band before it
     BAR = 'bar'  # bars of `bar_s` width on top of the bars before it
-    STEP = 'step'  # stays until the next value, which is marked
+    STEP = 'step'  # a line that is whole however far its points are apart
+    DOTS = 'dots'
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One line, area, band or row of bars."""
+    """One line, area, band, or row of bars or dots."""
 
-    label: str
+    label: str  # in the legend; empty: not there
     colour: str
     style: Style
     times_s: Float64Array  # before the end of the window, at most 0; bars: their start
@@ -37,7 +38,6 @@ class Series:
 class Plot:
     """A plot over the window's time, its values from 0 up."""
 
-    key: str
     title: str
     unit: str
     seconds: float  # length of the window
@@ -46,7 +46,7 @@ class Plot:
     level: Level = Level.UNKNOWN  # of the headline
     threshold: Threshold | None = None  # drawn where it is in sight
     bar_s: float = 0.0
-    note: str = field(default='nothing measured')  # shown when there is nothing to draw
+    note: str = 'nothing measured'  # shown when there is nothing to draw
 
     @property
     def empty(self) -> bool:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one place that picks a Qt binding: the one that rqt uses, else PyQt5."""
+"""The one place that picks a Qt binding, the one that rqt uses or PyQt5, and loads pyqtgraph."""
 
 from __future__ import annotations
 
@@ -28,7 +28,24 @@ def _load() -> tuple[Any, Any, Any]:
     )
 
 
+def _load_pyqtgraph() -> tuple[Any, str]:
+    """Return it and an empty text; None and the reason where it is absent or too old."""
+    try:
+        # After the binding: it takes the one that is already imported.
+        module = import_module('pyqtgraph')
+        found = module.__version__
+    except ImportError as error:
+        module, found = None, str(error)
+    if module is not None and tuple(int(part) for part in found.split('.')[:2]) >= (0, 13):
+        return module, ''
+    return None, (
+        'plots: expected pyqtgraph 0.13 or newer, which `pip install pyqtgraph` brings (with ROS: '
+        f'`apt install python3-pyqtgraph`), got: {found}'
+    )
+
+
 QtCore, QtGui, QtWidgets = _load()
 Signal: Any = getattr(QtCore, 'Signal', None) or QtCore.pyqtSignal
+pyqtgraph, NO_PLOTS = _load_pyqtgraph()
 
-__all__ = ['QtCore', 'QtGui', 'QtWidgets', 'Signal']
+__all__ = ['NO_PLOTS', 'QtCore', 'QtGui', 'QtWidgets', 'Signal', 'pyqtgraph']

@@ -3,23 +3,28 @@
 
 import ast
 import json
+import math
 import os
 import re
+import subprocess
 import sys
 import time
 import types
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 from reports import Clock, feed, report
 
 os.environ['QT_QPA_PLATFORM'] = 'offscreen'
 pytest.importorskip('PyQt5.QtWidgets', reason='needs PyQt5 (extra `monitor`)')
+pytest.importorskip('pyqtgraph', reason='needs pyqtgraph (extra `monitor`)')
 
 from oxygen_ros.figures.latency_fields import FIELDS
 from oxygen_ros.figures.thresholds import Level
 from oxygen_ros.report import colours
 from oxygen_ros.rqt.latency_widget import DEFAULT_TOPIC, LatencyWidget
+from oxygen_ros.rqt.plot_view import round_up
 from oxygen_ros.rqt.qt import QtCore, QtGui, QtWidgets
 
 
@@ -45,27 +50,96 @@ def widget(application, clock):
     application.processEvents()
 
 
-def colours_in(widget):
-    """Return how often each colour stands in a picture of the widget."""
+def picture_of(widget):
+    """Return a picture of the widget: blue, green, red and a spare byte [height, width, 4]."""
     image = widget.grab().toImage().convertToFormat(QtGui.QImage.Format.Format_RGB32)
     data = image.constBits().asarray(image.sizeInBytes())
-    counts = {}
-    for place in range(0, len(data), 4):
-        key = bytes(data[place : place + 3])
-        counts[key] = counts.get(key, 0) + 1
-    return counts
+    return np.array(data, dtype=np.uint8).reshape(image.height(), image.width(), 4)
 
 
-def count_of(counts, name):
+def places_of(widget, name):
+    """Return where a colour stands in a picture of the widget: [height, width]."""
     colour = QtGui.QColor(name)
-    return counts.get(bytes((colour.blue(), colour.green(), colour.red())), 0)
+    return (picture_of(widget)[:, :, :3] == [colour.blue(), colour.green(), colour.red()]).all(2)
 
 
 def test_a_plot_draws_its_series_in_their_colours(widget, clock):
-    before = count_of(colours_in(widget.plots[0]), colours.BLUE)
+    before = places_of(widget.plots[0], colours.BLUE).sum()
     feed(widget, clock, 40, make=lambda index: report(jitter_sd_ms=1.0))
     widget.refresh()
-    assert count_of(colours_in(widget.plots[0]), colours.BLUE) > before + 50
+    assert places_of(widget.plots[0], colours.BLUE).sum() > before + 15
+
+
+def test_a_line_is_cut_where_reports_or_values_are_missing(widget, clock):
+    widget.set_window(10.0)
+
+    def line_of(unknown):
+        widget.clear()
+        feed(widget, clock, 30, make=lambda index: report(jitter_sd_ms=0.7))
+        clock.now_s += 4.0
+        feed(
+            widget,
+            clock,
+            30,
+            make=lambda index: report(jitter_sd_ms=math.nan if index in unknown else 0.7),
+        )
+        widget.refresh()
+        return places_of(widget.plots[0], colours.BLUE)[40:-40].any(0)
+
+    whole, cut = line_of(unknown=()), line_of(unknown=range(10, 20))
+    first, last = np.flatnonzero(whole)[[0, -1]]
+    per_second = (last - first) / 9.8  # from the first report to the last
+    assert (last - first) - whole.sum() == pytest.approx(4.0 * per_second, rel=0.05)
+    assert whole.sum() - cut.sum() == pytest.approx(1.1 * per_second, rel=0.1)
+
+
+def test_no_spike_of_ten_minutes_is_lost(widget, clock):
+    widget.set_window(600.0)
+    feed(
+        widget,
+        clock,
+        6000,
+        make=lambda index: report(jitter_max_ms=9.0 if index == 3210 else 1.0),
+    )
+    widget.refresh()
+    line = places_of(widget.plots[0], colours.GREY)[30:-30]
+    assert 1 <= line[: len(line) // 2].any(0).sum() <= 3
+
+
+def test_bands_lie_on_top_of_each_other(widget, clock):
+    stages = {
+        'vision_ms': 10.0,
+        'prefill_ms': 20.0,
+        'action_pass_ms': 10.0,
+        'decode_step_ms': 10.0,
+    }
+    feed(widget, clock, 600, make=lambda index: report(**stages))
+    widget.refresh()
+    heights = [
+        np.median(places_of(widget.plots[2], colour)[30:-30].sum(0)[100:300])
+        for colour in (colours.SKY, colours.BLUE, colours.ORANGE, colours.GREEN)
+    ]
+    assert heights / heights[0] == pytest.approx([1.0, 2.0, 1.0, 1.0], rel=0.25)
+
+
+def test_beyond_a_limit_the_ground_is_tinted_and_the_limit_a_line(widget, clock):
+    feed(widget, clock, 5, make=lambda index: report(ttft_ms=100.0))
+    widget.refresh()
+    warn = QtGui.QColor(colours.LEVELS[Level.WARN])
+    picture = picture_of(widget.plots[3])[:, :, :3].astype(int)
+    column = picture[30:-40, picture.shape[1] // 2]
+    limit = np.abs(column - [warn.blue(), warn.green(), warn.red()]).sum(1).argmin()
+    base = widget.palette().color(QtGui.QPalette.ColorRole.Base).blue()
+    assert limit > 5 and (column[limit - 4 : limit - 1, 0] < base - 10).all()
+    assert (column[limit + 2 : limit + 5, 0] > base - 10).all()
+
+
+@pytest.mark.parametrize(
+    'top, expected',
+    [(0.0, 1.0), (math.nan, 1.0), (4.0, 4.0), (0.9, 1.0), (1100.0, 1500.0), (9.7e-3, 0.01)],
+)
+def test_axes_end_at_a_round_number(top, expected):
+    assert round_up(top) == pytest.approx(expected)
 
 
 def test_tiles_take_the_colour_of_their_level(widget, clock):
@@ -80,16 +154,18 @@ def test_tiles_take_the_colour_of_their_level(widget, clock):
 
 
 def test_a_stopped_node_shows_as_stale_within_five_seconds(widget, clock):
-    feed(widget, clock, 20, make=lambda index: report(jitter_sd_ms=1.0))
+    feed(widget, clock, 20, make=lambda index: report(jitter_sd_ms=0.7))
     widget.refresh()
     assert 'live' in widget.toolbar.feed.text()
-    series = count_of(colours_in(widget.plots[0]), colours.BLUE)
+    series = places_of(widget.plots[0], colours.BLUE).sum()
     clock.now_s += 4.0
     widget.refresh()
     assert 'stale: no report for 4 s' in widget.toolbar.feed.text()
     assert colours.LEVELS[Level.BAD] in widget.toolbar.feed.text()
     assert widget.tiles.tiles['on_time_ratio'].level is Level.UNKNOWN
-    assert count_of(colours_in(widget.plots[0]), colours.BLUE) < series  # dimmed
+    assert places_of(widget.plots[0], colours.BLUE).sum() < series  # dimmed
+    notice = colours.LEVELS[Level.BAD]
+    assert all(places_of(plot, notice).sum() > 20 for plot in widget.plots)
 
 
 def test_the_pause_button_holds_the_view(widget, clock):
@@ -236,6 +312,36 @@ def test_in_a_narrow_window_the_first_figures_stay(widget, application):
     widget.resize(1600, 640)
     application.processEvents()
     assert all(tile.isVisible() for tile in widget.tiles.tiles.values())
+
+
+@pytest.mark.parametrize(
+    'found, said',
+    [
+        ('None', 'import of pyqtgraph halted'),
+        ('types.SimpleNamespace(__version__="0.12.4")', 'got: 0.12.4'),
+    ],
+)
+def test_without_pyqtgraph_the_figures_stay_and_a_line_says_what_to_install(found, said):
+    program = f"""
+import sys, types
+sys.modules['pyqtgraph'] = {found}
+from oxygen_ros.rqt.qt import QtWidgets
+from oxygen_ros.rqt.latency_widget import LatencyWidget
+application = QtWidgets.QApplication(['test'])
+widget = LatencyWidget()
+widget.show()
+widget.refresh()
+print(len(widget.tiles.tiles), *(label.text() for label in widget.findChildren(QtWidgets.QLabel)))
+"""
+    environment = dict(os.environ, QT_QPA_PLATFORM='offscreen')
+    done = subprocess.run(
+        [sys.executable, '-c', program], capture_output=True, text=True, env=environment
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith('9 ')
+    assert said in done.stdout
+    assert 'pip install pyqtgraph' in done.stdout
+    assert 'apt install python3-pyqtgraph' in done.stdout
 
 
 def test_plugin_xml_names_the_class_that_package_xml_exports(plugin_module, request):

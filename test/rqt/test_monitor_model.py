@@ -15,7 +15,6 @@ from oxygen_ros.rqt.figures import BY_FIELD, FIGURES, percent, size
 from oxygen_ros.rqt.history import Feed, LatencyHistory, STALE_AFTER_S
 from oxygen_ros.rqt.monitor_model import MonitorModel
 from oxygen_ros.rqt.panels import ages, first_token, jitter, kv_use, missed, PANELS, stages
-from oxygen_ros.rqt.scale import marks, runs, thin
 
 
 @pytest.fixture
@@ -163,6 +162,16 @@ def test_each_camera_has_its_own_line_where_its_age_is_known(model, clock):
     assert [series.label for series in ages(model.view()).series[-2:]] == ['front', 'wrist']
 
 
+def test_each_new_dialogue_is_a_dot_and_holds_until_the_next(model, clock):
+    waits_ms = [math.nan, 180.0, 180.0, 180.0, math.nan, 240.0, 240.0]
+    feed(model.history, clock, 7, make=lambda index: report(ttft_ms=waits_ms[index]))
+    steps, dots = first_token(model.view()).series
+    assert dots.times_s.tolist() == pytest.approx([-0.5, -0.1])
+    assert dots.values.tolist() == [180.0, 240.0]
+    assert steps.times_s.tolist() == pytest.approx([-0.5, -0.1, -0.1, 0.0])
+    assert steps.values.tolist() == [180.0, 180.0, 240.0, 240.0]
+
+
 def test_csv_holds_every_report_with_all_digits(model, clock, tmp_path):
     feed(
         model.history,
@@ -181,33 +190,6 @@ def test_csv_holds_every_report_with_all_digits(model, clock, tmp_path):
     assert rows[0]['ttft_ms'] == ''
     assert float(rows[0]['stamp_s']) == STAMP_NS * 1e-9
     assert [row['camera_age_ms.front'] for row in rows] == ['', '', '', '25.0']
-
-
-@pytest.mark.parametrize(
-    'top, expected',
-    [
-        (0.0, [0.0, 1.0]),
-        (math.nan, [0.0, 1.0]),
-        (4.0, [0.0, 1.0, 2.0, 3.0, 4.0]),
-        (0.9, [0.0, 0.25, 0.5, 0.75, 1.0]),
-        (1100.0, [0.0, 500.0, 1000.0, 1500.0]),
-    ],
-)
-def test_marks_are_round_and_reach_the_top(top, expected):
-    assert marks(top) == pytest.approx(expected)
-
-
-def test_a_line_is_cut_where_reports_or_values_are_missing():
-    times_s = np.array([0.0, 0.1, 0.2, 0.3, 9.0, 9.1])
-    values = np.array([1.0, math.nan, 2.0, 3.0, 4.0, 5.0])
-    assert [part[1].tolist() for part in runs(times_s, values)] == [[1.0], [2.0, 3.0], [4.0, 5.0]]
-
-
-def test_thinning_keeps_the_spikes():
-    values = np.zeros(10_000)
-    values[[1234, 7777]] = 50.0, -3.0
-    _, kept = thin(np.arange(10_000.0), values, 100)
-    assert len(kept) <= 200 and kept.max() == 50.0 and kept.min() == -3.0
 
 
 def test_texts_never_round_up_to_perfect():
