@@ -26,7 +26,7 @@ COMMANDS = {
         'oxygen_ros.commands.make_checkpoint',
         'write a small random checkpoint in the real layout',
     ),
-    'monitor': ('oxygen_ros.rqt.monitor_command', 'watch latency in a window'),
+    'monitor': ('oxygen_ros.rqt.monitor', 'watch latency in a window'),
     'report': ('oxygen_ros.report.command', 'a page of plots from a recording or a benchmark'),
     'parity': ('oxygen_ros.commands.parity', 'compare a checkpoint with its original'),
     'plan': ('oxygen_ros.commands.plan', 'estimate memory, times and cost on a board'),
@@ -34,7 +34,7 @@ COMMANDS = {
         'oxygen_ros.commands.replay',
         'play a recording against the node, exactly repeatable or in real time',
     ),
-    'top': ('oxygen_ros.rqt.top_command', 'watch latency in a terminal'),
+    'top': ('oxygen_ros.rqt.top', 'watch latency in a terminal'),
 }
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..figures.latency_fields import COLUMN, kv_reduction
 from ..figures.thresholds import judge, Level
-from .history import Float64Array
+from .model import Float64Array
 
 NOTHING = '--'
 

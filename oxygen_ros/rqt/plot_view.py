@@ -10,8 +10,8 @@ import numpy as np
 
 from ..figures.thresholds import Level
 from ..report import colours
-from .history import Float64Array
-from .plot_data import Plot, Series, Style
+from .model import Float64Array
+from .plots import Plot, Series, Style
 from .qt import pyqtgraph, QtCore, QtGui, QtWidgets
 
 _GAP_S = 2.5  # readings further apart are not joined by a line; ages of cameras come each second

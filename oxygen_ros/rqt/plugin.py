@@ -7,8 +7,8 @@ from typing import Any
 
 from rqt_gui_py.plugin import Plugin
 
-from .feed import WidgetFeed
-from .latency_widget import LatencyWidget
+from .source import LatencySource
+from .widget import LatencyWidget
 
 
 class OxygenLatency(Plugin):
@@ -21,13 +21,15 @@ class OxygenLatency(Plugin):
         if context.serial_number() > 1:  # more than one of them is open
             title = f'{self._widget.windowTitle()} ({context.serial_number()})'
             self._widget.setWindowTitle(title)
-        self._feed = WidgetFeed(context.node, self._widget)
+        inbox = self._widget.inbox
+        self._source = LatencySource(context.node, inbox.report.emit, inbox.camera_ages.emit)
+        self._widget.watch(self._source)
         context.add_widget(self._widget)
 
     def shutdown_plugin(self) -> None:
         """End the subscriptions; rqt deletes the widget."""
-        self._feed.close()
         self._widget.stop()
+        self._source.close()
 
     def save_settings(self, plugin_settings: Any, instance_settings: Any) -> None:
         """Keep what the user has chosen, in this perspective."""

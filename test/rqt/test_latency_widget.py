@@ -23,9 +23,10 @@ pytest.importorskip('pyqtgraph', reason='needs pyqtgraph (extra `monitor`)')
 from oxygen_ros.figures.latency_fields import FIELDS
 from oxygen_ros.figures.thresholds import Level
 from oxygen_ros.report import colours
-from oxygen_ros.rqt.latency_widget import DEFAULT_TOPIC, LatencyWidget
+from oxygen_ros.rqt.model import DEFAULT_TOPIC
 from oxygen_ros.rqt.plot_view import round_up
 from oxygen_ros.rqt.qt import QtCore, QtGui, QtWidgets
+from oxygen_ros.rqt.widget import LatencyWidget
 
 
 @pytest.fixture(scope='module')
@@ -326,7 +327,7 @@ def test_without_pyqtgraph_the_figures_stay_and_a_line_says_what_to_install(foun
 import sys, types
 sys.modules['pyqtgraph'] = {found}
 from oxygen_ros.rqt.qt import QtWidgets
-from oxygen_ros.rqt.latency_widget import LatencyWidget
+from oxygen_ros.rqt.widget import LatencyWidget
 application = QtWidgets.QApplication(['test'])
 widget = LatencyWidget()
 widget.show()

@@ -15,8 +15,8 @@ from rich.console import Console
 
 from oxygen_ros.cli import main
 from oxygen_ros.figures.latency_fields import FIELDS
-from oxygen_ros.rqt.monitor_model import MonitorModel
-from oxygen_ros.rqt.top_view import graph, line, table
+from oxygen_ros.rqt.model import MonitorModel
+from oxygen_ros.rqt.top import graph, line, table
 
 rclpy = pytest.importorskip('rclpy', reason='needs ROS 2')
 
@@ -123,9 +123,9 @@ def watch():
     pytest.importorskip('PyQt5.QtWidgets', reason='needs PyQt5 (extra `monitor`)')
     from rclpy.executors import SingleThreadedExecutor
 
-    from oxygen_ros.rqt.feed import WidgetFeed
-    from oxygen_ros.rqt.latency_widget import LatencyWidget
     from oxygen_ros.rqt.qt import QtWidgets
+    from oxygen_ros.rqt.source import LatencySource
+    from oxygen_ros.rqt.widget import LatencyWidget
 
     application = QtWidgets.QApplication.instance() or QtWidgets.QApplication(['test'])
     context = rclpy.Context()
@@ -137,7 +137,8 @@ def watch():
     threads = set()
     widget.model.history.add = _noting(threads, widget.model.history.add)
     widget.restore({'topic': TOPIC})
-    joined = WidgetFeed(node, widget)
+    source = LatencySource(node, widget.inbox.report.emit, widget.inbox.camera_ages.emit)
+    widget.watch(source)
     spinner = threading.Thread(target=executor.spin, daemon=True)
     spinner.start()
 
@@ -150,7 +151,7 @@ def watch():
 
     yield widget, threads, wait_for
     widget.stop()
-    joined.close()
+    source.close()
     executor.shutdown()
     spinner.join()
     node.destroy_node()

@@ -10,11 +10,9 @@ from reports import Clock, feed, report, STAMP_NS
 
 from oxygen_ros.figures.latency_fields import FIELDS
 from oxygen_ros.figures.thresholds import Level
-from oxygen_ros.rqt.csv_export import write_csv
 from oxygen_ros.rqt.figures import BY_FIELD, FIGURES, percent, size
-from oxygen_ros.rqt.history import Feed, LatencyHistory, STALE_AFTER_S
-from oxygen_ros.rqt.monitor_model import MonitorModel
-from oxygen_ros.rqt.panels import ages, first_token, jitter, kv_use, missed, PANELS, stages
+from oxygen_ros.rqt.model import Feed, LatencyHistory, MonitorModel, STALE_AFTER_S, write_csv
+from oxygen_ros.rqt.plots import ages, first_token, jitter, kv_use, missed, PANELS, stages
 
 
 @pytest.fixture

@@ -11,11 +11,10 @@ import threading
 from typing import TYPE_CHECKING
 
 from ..errors import OxygenError
+from .model import DEFAULT_TOPIC
 
 if TYPE_CHECKING:
     from rclpy.executors import Executor
-
-DEFAULT_TOPIC = '/oxygen/latency'
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,9 +37,9 @@ def run(args: argparse.Namespace) -> int:
     from rclpy.executors import SingleThreadedExecutor
     from rclpy.signals import SignalHandlerOptions
 
-    from .feed import WidgetFeed
-    from .latency_widget import LatencyWidget
     from .qt import QtCore, QtWidgets
+    from .source import LatencySource
+    from .widget import LatencyWidget
 
     application = QtWidgets.QApplication(sys.argv[:1])
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -55,7 +54,8 @@ def run(args: argparse.Namespace) -> int:
     thread.start()
     widget = LatencyWidget()
     widget.restore({'topic': args.topic})
-    feed = WidgetFeed(node, widget)
+    source = LatencySource(node, widget.inbox.report.emit, widget.inbox.camera_ages.emit)
+    widget.watch(source)
     widget.resize(1180, 820)
     widget.show()
     print(f'watching {widget.topic}; Ctrl-C or closing the window ends it', flush=True)
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     finally:
         widget.stop()
         with end_within(END_TIMEOUT_S, 0):
-            feed.close()
+            source.close()
             executor.shutdown()
             thread.join(2.0)
             node.destroy_node()

@@ -3,24 +3,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 import os
 from pathlib import Path
 import time
-from typing import Any
+from typing import Any, Protocol
 
-from .csv_export import write_csv
-from .history import Feed, Float64Array
-from .monitor_model import MonitorModel, WINDOWS_S
-from .panels import PANELS
+from ..errors import OxygenError
+from .header import TileRow, Toolbar
+from .model import DEFAULT_TOPIC, Feed, Float64Array, MonitorModel, WINDOWS_S, write_csv
 from .plot_view import PlotView
+from .plots import PANELS
 from .qt import NO_PLOTS, QtCore, QtWidgets, Signal
-from .tiles import TileRow
-from .toolbar import Toolbar
 
-DEFAULT_TOPIC = '/oxygen/latency'
 REFRESH_MS = 250
+_DISCOVERY_MS = 2000
 _COLUMNS = 2
+
+
+class Source(Protocol):
+    """Where reports come from."""
+
+    def follow(self, topic: str) -> None:
+        """Listen to this topic, and no longer to the one before.
+
+        :raises OxygenError: no topic can have that name.
+        """
+
+    def topics(self) -> list[str]:
+        """Return the topics that can be followed."""
+
+
+class Inbox(QtCore.QObject):
+    """Takes in reports on any thread; Qt delivers them on the widget's."""
+
+    report = Signal(object, object)  # row, header stamp (ROS time, ns)
+    camera_ages = Signal(object)  # camera: age of its newest image (ms)
 
 
 class LatencyWidget(QtWidgets.QWidget):
@@ -29,14 +47,14 @@ class LatencyWidget(QtWidgets.QWidget):
     :param clock: seconds on a steady clock.
     """
 
-    topic_chosen = Signal(str)
-
     def __init__(self, clock: Callable[[], float] = time.monotonic, parent: Any = None) -> None:
         super().__init__(parent)
         self.setObjectName('OxygenLatency')
         self.setWindowTitle('Oxygen Latency')
         self.model = MonitorModel(clock)
         self.topic = DEFAULT_TOPIC
+        self.inbox = Inbox()  # without a parent: it outlives the widget where a thread still emits
+        self._source: Source | None = None
         self.toolbar = Toolbar()
         self.tiles = TileRow()
         self.plots = [] if NO_PLOTS else [PlotView() for _ in PANELS]
@@ -47,7 +65,15 @@ class LatencyWidget(QtWidgets.QWidget):
         self._timer = QtCore.QTimer(self)
         self._timer.timeout.connect(self.refresh)
         self._timer.start(REFRESH_MS)
+        self._discovery = QtCore.QTimer(self)
+        self._discovery.timeout.connect(self._offer_topics)
         self.refresh()
+
+    def watch(self, source: Source) -> None:
+        """Let a source follow the topic that is chosen; what comes of it goes to the inbox."""
+        self._source = source
+        self._discovery.start(_DISCOVERY_MS)
+        self._follow()
 
     def add_report(self, row: Float64Array, stamp_ns: int) -> None:
         """Take in a report: [num_fields], and its header's stamp (ROS time). Qt's thread only."""
@@ -56,10 +82,6 @@ class LatencyWidget(QtWidgets.QWidget):
     def add_camera_ages(self, ages_ms: Mapping[str, float]) -> None:
         """Take in the age of each camera's newest image (ms). Qt's thread only."""
         self.model.history.add_camera_ages(ages_ms)
-
-    def offer_topics(self, topics: Iterable[str]) -> None:
-        """Fill the list of topics."""
-        self.toolbar.offer_topics(topics)
 
     def show_message(self, text: str) -> None:
         """Show one line under the plots; an empty one takes it away."""
@@ -106,7 +128,7 @@ class LatencyWidget(QtWidgets.QWidget):
         self.topic = topic
         self.toolbar.show_topic(topic)
         self.clear()
-        self.topic_chosen.emit(topic)
+        self._follow()
 
     def export_png(self, path: str | Path) -> None:
         """Save a picture of the widget.
@@ -138,8 +160,23 @@ class LatencyWidget(QtWidgets.QWidget):
             return
 
     def stop(self) -> None:
-        """End redrawing, before the widget goes."""
+        """End redrawing and following, before the widget goes."""
         self._timer.stop()
+        self._discovery.stop()
+        self._source = None
+
+    def _follow(self) -> None:
+        if self._source is None:
+            return
+        try:
+            self._source.follow(self.topic)
+            self.show_message('')
+        except OxygenError as error:
+            self.show_message(str(error))
+
+    def _offer_topics(self) -> None:
+        if self._source is not None:
+            self.toolbar.offer_topics(self._source.topics())
 
     def _arrange(self) -> None:
         grid = QtWidgets.QGridLayout()
@@ -158,6 +195,8 @@ class LatencyWidget(QtWidgets.QWidget):
         self.message.hide()
 
     def _connect(self) -> None:
+        self.inbox.report.connect(self.add_report)
+        self.inbox.camera_ages.connect(self.add_camera_ages)
         self.toolbar.topic_chosen.connect(self.set_topic)
         self.toolbar.window_chosen.connect(self.set_window)
         self.toolbar.paused.connect(self.pause)

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reports of the last minutes in ring buffers, on the steady clock of who watches."""
+"""The reports of the last minutes, the window on them that is shown, and all of them as CSV."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
+import csv
 from dataclasses import dataclass
 from enum import Enum
 import math
+from pathlib import Path
 import time
 
 import numpy as np
@@ -17,6 +19,9 @@ from ..figures.latency_fields import FIELDS
 
 Float64Array = NDArray[np.float64]
 
+DEFAULT_TOPIC = '/oxygen/latency'
+WINDOWS_S = (10.0, 30.0, 60.0, 300.0, 600.0)
+DEFAULT_WINDOW_S = 60.0
 CAPACITY = 6000  # reports; 10 minutes at 10 Hz, 1.3 MB
 CAMERA_CAPACITY = 600  # readings of a camera's age; 10 minutes at 1 Hz
 MAX_CAMERAS = 16
@@ -48,7 +53,7 @@ class Span:
 
 
 class LatencyHistory:
-    """Keeps what came; the thread that draws adds and reads.
+    """Keeps what came, in a ring buffer; the thread that draws adds and reads.
 
     :param clock: seconds on a steady clock.
     """
@@ -128,3 +133,71 @@ class LatencyHistory:
     def _order(self) -> NDArray[np.int64]:
         first = max(0, self._written - len(self._rows))
         return np.arange(first, self._written) % len(self._rows)
+
+
+class MonitorModel:
+    """State of one monitor, without Qt; belongs to the thread that draws.
+
+    Paused, reports are still taken in, and the view stays where it was.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.history = LatencyHistory(clock=clock)
+        self.window_s = DEFAULT_WINDOW_S
+        self._paused_at_s: float | None = None
+
+    @property
+    def paused(self) -> bool:
+        """Whether the view stands still."""
+        return self._paused_at_s is not None
+
+    def pause(self, paused: bool) -> None:
+        """Stop the view where it is, or let it follow again."""
+        if paused != self.paused:
+            self._paused_at_s = self.history.clock() if paused else None
+
+    def clear(self) -> None:
+        """Forget all reports."""
+        self.history.clear()
+
+    def view(self) -> Span:
+        """Return the reports to show."""
+        return self.history.span(self.window_s, self._paused_at_s)
+
+    def status(self) -> str:
+        """Return one line on whether reports come."""
+        feed = self.history.feed()
+        if feed is Feed.WAITING:
+            return 'waiting for the first report'
+        if feed is Feed.STALE:
+            return f'stale: no report for {self.history.silence_s():.0f} s'
+        times_s = self.history.span(2.0).times_s
+        line = 'live'
+        if len(times_s) > 1:
+            line += f', {(len(times_s) - 1) / (times_s[-1] - times_s[0]):.0f} reports/s'
+        return f'paused ({line})' if self.paused else line
+
+
+def write_csv(path: str | Path, history: LatencyHistory) -> int:
+    """Write one line for each report kept, oldest first; return how many.
+
+    Columns: header stamp (ROS time, s), the fields of the message, the age of each camera as last
+    read by then (ms). A figure that was not measured is empty.
+
+    :raises OSError: the file cannot be written.
+    """
+    span = history.everything()
+    cameras = sorted(span.cameras)
+    with Path(path).open('w', newline='') as file:
+        writer = csv.writer(file)
+        writer.writerow(['stamp_s', *FIELDS, *(f'camera_age_ms.{name}' for name in cameras)])
+        stamps_s = history.stamps_s()
+        for stamp_s, time_s, row in zip(stamps_s, span.times_s, span.rows):
+            ages_ms = []
+            for name in cameras:
+                times_s, values = span.cameras[name]
+                place = int(np.searchsorted(times_s, time_s, side='right')) - 1
+                ages_ms.append(float(values[place]) if place >= 0 else float('nan'))
+            cells = ['' if np.isnan(value) else repr(float(value)) for value in (*row, *ages_ms)]
+            writer.writerow([f'{stamp_s:.9f}', *cells])
+    return len(span.rows)

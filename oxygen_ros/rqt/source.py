@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Subscribes to ~/latency and /diagnostics and hands on plain numbers."""
+"""Subscribes to ~/latency and /diagnostics and forwards plain numbers."""
 
 from __future__ import annotations
 
