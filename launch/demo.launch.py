@@ -19,15 +19,15 @@ ARGUMENTS = (
     (
         'robot',
         '',
-        'Robot whose cameras and joints are generated: the name of a file in '
-        'config/robots, or the path of a parameter file; empty: three cameras, seven joints',
+        'Robot whose cameras and joints to generate: the name of a file in config/robots, or the '
+        'path of a parameter file; empty: three cameras, seven joints',
     ),
-    ('params_file', '', 'YAML file of parameters of the node, laid over those of the robot'),
-    ('model', '', 'Model by name, over that of the parameter files'),
-    ('checkpoint', '', 'Folder of a checkpoint, in place of a model by name'),
-    ('rate_hz', '30.0', 'Images a second of each camera'),
+    ('params_file', '', 'YAML parameter file of the node, overrides that of the robot'),
+    ('model', '', 'Model by name, overrides the parameter files'),
+    ('checkpoint', '', 'Folder of a checkpoint, instead of a model by name'),
+    ('rate_hz', '30.0', 'Images per second of each camera'),
     ('instruction', 'put the cup on the plate', 'What the robot is told to do'),
-    ('log_level', 'info', 'Lowest level that is logged: debug, info, warn, error or fatal'),
+    ('log_level', 'info', 'Lowest log level to print: debug, info, warn, error or fatal'),
 )
 
 

@@ -25,42 +25,41 @@ ARGUMENTS = (
     (
         'robot',
         '',
-        'Robot: the name of a file in config/robots (so101, aloha, franka_fr3), or the '
-        'path of a parameter file; laid over config/oxygen.yaml',
+        'Robot: the name of a file in config/robots (so101, aloha, franka_fr3), or the path of a '
+        'parameter file; overrides config/oxygen.yaml',
     ),
-    ('params_file', '', 'YAML file of parameters, laid over those of the robot'),
-    ('model', '', 'Model by name, over that of the parameter files'),
-    ('checkpoint', '', 'Folder of a checkpoint, in place of a model by name'),
+    ('params_file', '', 'YAML parameter file, overrides that of the robot'),
+    ('model', '', 'Model by name, overrides the parameter files'),
+    ('checkpoint', '', 'Folder of a checkpoint, instead of a model by name'),
     (
         'cameras',
         '',
-        'Cameras in the order of the model, over those of the parameter files: names '
-        'separated by commas, or name=topic where images come on another topic than '
-        '<name>/image_raw',
+        'Cameras in the order of the model, overrides the parameter files: names separated by '
+        'commas, or name=topic if images come on another topic than <name>/image_raw',
     ),
     (
         'tick',
         'own',
-        "Where the tick runs, whatever the parameter files say: in the node's own "
-        'process, or separate, in one that outlives it',
+        "Where the tick runs, overrides the parameter files: in the node's own process, or "
+        'separate, in a process that outlives it',
     ),
     (
         'dry_run',
         'false',
-        'Run all of it, show ~/target, and send nothing to the actuators; false: '
-        'as the parameter files say',
+        'Run everything and show ~/target, but send nothing to the actuators; false: as the '
+        'parameter files say',
     ),
-    ('use_sim_time', 'false', 'Take ROS time from /clock'),
-    ('autostart', 'true', 'Configure and activate at the start; the node still starts disarmed'),
-    ('log_level', 'info', 'Lowest level that is logged: debug, info, warn, error or fatal'),
+    ('use_sim_time', 'false', 'Use the time of /clock'),
+    ('autostart', 'true', 'Configure and activate at start; the node still starts disarmed'),
+    ('log_level', 'info', 'Lowest log level to print: debug, info, warn, error or fatal'),
     (
         'respawn',
         'false',
-        "Start the node's process again when it ends by itself; its own tick "
-        'comes back disarmed, a separate one stays armed and goes on when chunks come again',
+        "Restart the node's process when it ends by itself; its own tick comes back "
+        'disarmed, a separate one stays armed and continues when chunks come again',
     ),
-    ('respawn_delay', '5.0', 'Seconds before it is started again'),
-    ('respawn_max_retries', '5', 'How often it is started again; -1: without end'),
+    ('respawn_delay', '5.0', 'Seconds before a restart'),
+    ('respawn_max_retries', '5', 'How many restarts; -1: no limit'),
 )
 
 

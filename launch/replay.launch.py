@@ -19,11 +19,11 @@ from oxygen_ros.replay.layout import discover
 # name, default (None: must be given), meaning
 ARGUMENTS = (
     ('bag', None, 'Recording to play: a folder, or an MCAP or SQLite file'),
-    ('loop', 'false', 'Play it again and again'),
+    ('loop', 'false', 'Play it in a loop'),
     (
         'use_sim_time',
         'false',
-        'The recording has its own time, on /clock; or else it plays as if it happened now',
+        'Publish the time of the recording on /clock; otherwise it plays as if it happened now',
     ),
     ('namespace', '', 'Namespace of both nodes'),
     (
@@ -32,11 +32,11 @@ ARGUMENTS = (
         'Robot for limits and groups: the name of a file in config/robots, or the path '
         'of a parameter file',
     ),
-    ('params_file', '', 'YAML file of parameters, laid over those of the robot'),
-    ('model', '', 'Model by name, over that of the parameter files'),
-    ('checkpoint', '', 'Folder of a checkpoint, in place of a model by name'),
+    ('params_file', '', 'YAML parameter file, overrides that of the robot'),
+    ('model', '', 'Model by name, overrides the parameter files'),
+    ('checkpoint', '', 'Folder of a checkpoint, instead of a model by name'),
     ('max_observation_age_ms', '400.0', 'Targets from older observations are not sent'),
-    ('log_level', 'info', 'Lowest level that is logged: debug, info, warn, error or fatal'),
+    ('log_level', 'info', 'Lowest log level to print: debug, info, warn, error or fatal'),
 )
 
 _CLOCK_HZ = 100.0
