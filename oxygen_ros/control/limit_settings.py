@@ -32,29 +32,36 @@ class LimitSettings:
     joints: tuple[str, ...]
     robot_description: str = setting(
         '',
-        'URDF with the limits of the joints; empty: the latched topic robot_description has it',
+        'URDF with the joint limits; empty: take it from the latched topic robot_description',
         name='robot_description',
     )
     source: LimitSource = setting(
         LimitSource.PARAMETERS,
-        'Where limits come from: the parameters below, or robot_description as well, '
-        'of which the tighter one counts; the node holds until it has come',
+        'Where limits come from: only the parameters below, or also robot_description; the '
+        'tighter limit counts, and the node holds until the description has come',
     )
     min_position: tuple[float, ...] = setting(
         (-math.inf,), 'Lowest target: one value, or one for each joint', 'rad or m', live=True
     )
     max_position: tuple[float, ...] = setting(
-        (math.inf,), 'Highest target, likewise', 'rad or m', live=True
+        (math.inf,), 'Highest target: one value, or one for each joint', 'rad or m', live=True
     )
     max_velocity: tuple[float, ...] = setting(
-        (2.0,), 'Largest speed of a target, likewise', 'rad/s or m/s', live=True
+        (2.0,),
+        'Highest speed of a target: one value, or one for each joint',
+        'rad/s or m/s',
+        live=True,
     )
     max_step: tuple[float, ...] = setting(
-        (math.inf,), 'Largest change between two targets, likewise', 'rad or m', live=True
+        (math.inf,),
+        'Largest change between two targets: one value, or one for each joint',
+        'rad or m',
+        live=True,
     )
     max_tracking_error: tuple[float, ...] = setting(
         (math.inf,),
-        'Largest distance of the joints from the last target before the node holds, likewise',
+        'Largest distance between joints and last target before the node holds: one value, or '
+        'one for each joint',
         'rad or m',
         live=True,
     )

@@ -25,32 +25,31 @@ class RealtimeSettings:
 
     # Of the process.
     switch_interval_s: float = setting(
-        0.0005, 'How long another thread may keep the interpreter', 's', low=0.00001, high=1.0
+        0.0005, 'How long another thread may hold the interpreter lock', 's', low=0.00001, high=1.0
     )
     # Of the tick's thread.
     fifo_priority: int = setting(
-        0, 'SCHED_FIFO priority of the tick; 0: leave the scheduler alone', low=0, high=99
+        0, 'SCHED_FIFO priority of the tick; 0: unchanged', low=0, high=99
     )
     # Of the process.
     process_priority: int = setting(
         0,
-        'SCHED_RR priority of all else in the process, below that of the tick, so that '
-        'no other process takes the core from what the tick may wait for; 0: leave it '
-        'alone',
+        'SCHED_RR priority of the other threads of the process (below that of the tick), so that '
+        'no other program preempts a thread that the tick is waiting for; 0: unchanged',
         low=0,
         high=98,
     )
     # Of the tick's thread.
-    cpus: tuple[int, ...] = setting((), 'Cores of the tick; -1 stands for all', low=-1, none=-1)
+    cpus: tuple[int, ...] = setting((), 'Cores for the tick; -1: all', low=-1, none=-1)
     # Of the process.
-    lock_memory: bool = setting(False, 'Keep the process in memory (mlockall)')
+    lock_memory: bool = setting(False, 'Lock the memory of the process (mlockall)')
     keep_heap: bool = setting(
-        True, 'Keep freed memory for the next image instead of giving it back to the system'
+        True, 'Keep freed memory for the next image instead of returning it to the system'
     )
     freeze_gc: bool = setting(
-        True, 'Keep what exists at activation out of garbage collection until deactivation'
+        True, 'Exclude objects that exist at activation from garbage collection until deactivation'
     )
-    disable_gc: bool = setting(False, 'No cyclic garbage collection while active')
+    disable_gc: bool = setting(False, 'Disable cyclic garbage collection while active')
 
     def __post_init__(self) -> None:
         check(self)

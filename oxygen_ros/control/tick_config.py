@@ -29,34 +29,39 @@ class TickConfig:
     )
     space: tuple[str, ...] = setting(
         ('joint_position',),
-        "What a chunk's numbers mean, for all joints or for each: joint_position, "
-        'joint_delta (from one step to the next) or joint_velocity; effort and end '
-        'effectors are refused, since joints are what is limited and held',
+        'What the values of a chunk mean, for all joints or for each: joint_position, '
+        'joint_delta (from one step to the next) or joint_velocity; effort and end-effector '
+        'poses are refused, since limits and holds work on joints',
     )
     # The actuators are not expected to follow then.
     dry_run: bool = setting(
-        False, 'Run all of it, show ~/target, and send nothing to the actuators'
+        False, 'Run everything and show ~/target, but send nothing to the actuators'
     )
     decide_ahead_ms: float = setting(
         0.35,
-        'How long before its deadline a target is decided, at most half a period, so '
-        'that at the deadline it is only published; 0: at the deadline',
+        'How long before its deadline a target is decided, so that at the deadline it is only '
+        'published; at most half a period; 0: at the deadline',
         'ms',
         low=0.0,
         high=100.0,
     )
     activation_ramp_s: float = setting(
         1.0,
-        'Ramp from the measured joints to the chunk after activation and enable',
+        'Duration of the ramp from the measured joints to the chunk after activation and enable',
         's',
         low=0.0,
         high=60.0,
         live=True,
     )
     recovery_ramp_s: float = setting(
-        0.1, 'Ramp from a held target back to the chunk', 's', low=0.0, high=60.0, live=True
+        0.1,
+        'Duration of the ramp from a held target back to the chunk',
+        's',
+        low=0.0,
+        high=60.0,
+        live=True,
     )
-    require_state: bool = setting(True, 'Hold while the joints are not measured', live=True)
+    require_state: bool = setting(True, 'Hold while there is no current joint state', live=True)
     max_observation_age_ms: float = setting(
         MAX_OBSERVATION_AGE_MS,
         'A target from an older observation is not sent: the node holds',
@@ -68,7 +73,7 @@ class TickConfig:
     )
     state_max_age_s: float = setting(
         1.0,
-        'Older joint positions are not acted on',
+        'Age of a joint state beyond which it is not used',
         's',
         low=0.001,
         high=3600.0,

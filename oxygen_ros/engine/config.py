@@ -38,10 +38,10 @@ class KVConfig:
     # Small, so that little of a last block stays unused.
     block_size: int = setting(8, 'Size of a KV block', 'tokens', low=1, high=1024)
     # Slots: one being built, the newest, the others pinned by text.
-    max_live_prefixes: int = setting(4, 'Prefixes in memory at one time', low=2, high=64)
+    max_live_prefixes: int = setting(4, 'Prefixes in memory at the same time', low=2, high=64)
     num_text_blocks: int = setting(256, 'Blocks for text', low=1, high=1_000_000)
     text_prefix_max_age_s: float = setting(
-        0.5, 'A new text request joins a pinned prefix that is younger', 's', low=0.0, high=60.0
+        0.5, 'A new text request joins a pinned prefix younger than this', 's', low=0.0, high=60.0
     )
     reserved_action_contexts: int = 2  # the one in use, and the next one's prompt being prefilled
 
@@ -68,20 +68,20 @@ class SchedulerConfig:
     )
     safety_threshold_s: float = setting(
         0.0025,
-        'No slice starts when less is left before an action is due',
+        'No slice starts if less time is left before an action is due',
         's',
         low=0.0,
         high=1.0,
     )
     dialogue_patience_s: float = setting(
-        0.03, 'Dialogue work unserved for longer goes first', 's', low=0.001, high=60.0
+        0.03, 'Dialogue work that has waited longer goes first', 's', low=0.001, high=60.0
     )
     scene_graph_patience_s: float = setting(
-        0.03, 'Scene-graph work unserved for longer goes first', 's', low=0.001, high=60.0
+        0.03, 'Scene-graph work that has waited longer goes first', 's', low=0.001, high=60.0
     )
     oversize_patience: int = setting(
         3,
-        'Cycles after which a unit longer than any cycle runs all the same',
+        'Cycles after which a unit longer than any cycle runs anyway',
         low=1,
         high=1000,
     )
@@ -108,13 +108,13 @@ class ActionConfig:
 
     mode: ActionMode = setting(
         ActionMode.PER_TICK,
-        'When an action pass is made: at each new state or prefix, or at each new '
-        'prefix and every chunk_periods',
+        'When an action pass runs: at each new state or prefix, or at each new prefix and every '
+        'chunk_periods',
     )
     period_s: float = 1.0 / CONTROL_RATE_HZ  # grid on which a pass may be due
     chunk_periods: int = setting(
         8,
-        'Ticks after which a chunked pass is made on an old prefix too',
+        'Ticks after which a chunked pass runs on an old prefix too',
         low=1,
         high=1_000_000_000,
     )
@@ -152,36 +152,42 @@ class EngineConfig:
     scheduler: SchedulerConfig = part(SchedulerConfig)
     action: ActionConfig = part(ActionConfig)
     policy: Policy = setting(
-        Policy.PRIORITY_SLICING, 'How work is ordered', name='baseline.scheduler_policy'
+        Policy.PRIORITY_SLICING, 'Order of best-effort work', name='baseline.scheduler_policy'
     )
     batching: Batching = setting(
         Batching.CROSS_FRAME, 'Which text requests share a decode step', name='baseline.batching'
     )
     # One row at a time.
-    deterministic: bool = setting(False, 'Bit-identical results whatever else is live')
-    attention_backend: str = setting('sdpa', 'Attention by name', choices=('reference', 'sdpa'))
+    deterministic: bool = setting(
+        False, 'Bit-identical results, independent of other live requests'
+    )
+    attention_backend: str = setting('sdpa', 'Attention backend', choices=('reference', 'sdpa'))
     jump_forward: bool = setting(
         True,
-        'Take tokens that the grammar of a scene graph forces without sampling them, '
-        'several in a step',
+        'Take tokens that the grammar of a scene graph forces without sampling, several in one '
+        'step',
     )
-    reuse_vision: bool = setting(True, 'Keep the features of an image that comes again')
+    reuse_vision: bool = setting(True, 'Reuse the vision features of an unchanged image')
     observation_period_s: float = setting(
-        0.1, 'Shortest time between two observations', 's', low=0.0, high=60.0
+        0.1, 'Minimum time between two observations', 's', low=0.0, high=60.0
     )
     max_text_requests: int = setting(
         64, 'Live text requests; more are refused', low=1, high=10_000
     )
     max_admitted: int = setting(
-        16, 'Text requests that hold a prefix at one time', low=1, high=1000
+        16, 'Text requests that may hold a prefix at the same time', low=1, high=1000
     )
-    max_decode_batch: int = setting(16, 'Rows of a decode step', low=1, high=1000)
+    max_decode_batch: int = setting(16, 'Most requests in one decode step', low=1, high=1000)
     max_text_tokens: int = setting(
-        512, 'Prompt and answer of one request together', 'tokens', low=1, high=1_000_000
+        512,
+        'Most tokens of one request, prompt and answer together',
+        'tokens',
+        low=1,
+        high=1_000_000,
     )
     place_queries: int = setting(
         16,
-        'Vectors of the dense read that gives an update the embedding of its place; 0: none',
+        'Query vectors of the dense read that computes the place embedding of an update; 0: none',
         low=0,
         high=256,
         name='memory.place_queries',

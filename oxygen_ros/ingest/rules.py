@@ -39,8 +39,8 @@ class CameraRules(IngestRules):
 
     frozen_after_s: float = setting(
         2.0,
-        'A camera whose pixels stay the same for longer, however fresh its stamps, '
-        'counts as lost; 0: never (simulated cameras, which have no noise)',
+        'A camera whose pixels do not change for longer counts as lost, even if its stamps are '
+        'fresh; 0: never (for simulated cameras, which have no noise)',
         's',
         low=0.0,
         high=3600.0,

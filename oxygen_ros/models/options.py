@@ -36,15 +36,13 @@ class ModelOptions:
     num_cameras: int = 3
     num_joints: int = 7
     cameras: tuple[str, ...] = ()  # the robot's, to be checked against a checkpoint's keys
-    adapter: str = setting(
-        '', 'Folder in the format of PEFT with a LoRA for text alone; empty: none'
-    )
+    adapter: str = setting('', 'Folder in PEFT format with a LoRA for text only; empty: none')
     camera_map: tuple[str, ...] = setting(
         (),
         "Pairs camera=key where a camera has another name than the checkpoint's key",
         none='',
     )
-    device: str = setting('auto', 'auto (a GPU where there is one), cpu, cuda or cuda:N')
+    device: str = setting('auto', 'auto (a GPU if there is one), cpu, cuda or cuda:N')
     dtype: str = setting('float32', 'Type of weights and KV cache', choices=DTYPE_NAMES)
     seed: int = setting(0, 'Seed of random weights', low=0)
     image_px: int = setting(
@@ -64,14 +62,13 @@ class ModelOptions:
     num_denoising_steps: int = setting(5, 'Euler steps of an action pass', low=1, high=100)
     compile: bool = setting(
         False,
-        'Compile vision tower and denoising step (torch.compile): configuring takes up '
-        'to minutes longer; where it fails they run as without',
+        'Compile vision tower and denoising step (torch.compile): configuring takes up to '
+        'minutes longer; if compiling fails, they run eagerly',
     )
     cuda_graphs: bool = setting(
         False,
-        'Replay vision tower, language layers and denoising steps as CUDA graphs; '
-        'without a CUDA device, or where capturing fails, they run as without. '
-        'Best together with compile',
+        'Replay vision tower, language layers and denoising steps as CUDA graphs; without a CUDA '
+        'device, or if capturing fails, they run eagerly. Best together with compile',
     )
 
     def __post_init__(self) -> None:

@@ -43,7 +43,7 @@ class GroupSettings:
     joints: tuple[str, ...]
     names: tuple[str, ...] = setting(
         (),
-        'Command topics by name, such as two arms and two grippers; none: all joints on '
+        'Names of the command topics, such as two arms and two grippers; none: all joints on '
         '~/joint_trajectory',
         none='',
         name='actuation.groups',
@@ -53,7 +53,7 @@ class GroupSettings:
     )
     group_topics: tuple[str, ...] = setting(
         ('',),
-        'The topic of each group; an empty one stands for ~/<group>/joint_trajectory or '
+        'The topic of each group; an empty one means ~/<group>/joint_trajectory or '
         '~/<group>/commands',
     )
     group_interfaces: tuple[str, ...] = setting(

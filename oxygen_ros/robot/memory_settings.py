@@ -34,26 +34,25 @@ class PositionSettings:
     cameras: tuple[str, ...]
     frame_id: str = setting(
         '',
-        'Frame of the positions of objects, one that does not move with a camera; '
-        'empty: objects have none',
+        'Frame of object positions, which must not move with a camera; empty: objects have no '
+        'position',
     )
     pose_numbers: tuple[float, ...] = setting(
         _BY_TF,
-        'Where the cameras stand in that frame: x, y, z (m) and quaternion x, y, z, w '
-        'of each optical frame, one after another in the order of cameras; 0 alone: '
-        'they are looked up by TF',
+        'Camera poses in that frame: x, y, z (m) and quaternion x, y, z, w of each optical '
+        'frame, one after another in the order of cameras; a single 0: look them up in TF',
         'm',
         name='memory.camera_poses',
     )
     depth_cameras: tuple[str, ...] = setting(
         (),
-        'Cameras with a depth image on <name>/depth/image_raw that fits their image; '
-        'an empty name stands for none',
+        'Cameras with a depth image on <name>/depth/image_raw that is aligned with their image; '
+        'an empty name means none',
         none='',
     )
     has_plane: bool = setting(
         False,
-        'Where there is no depth, take objects to stand on a level plane',
+        'Without depth, assume that objects stand on a level plane',
         name='memory.plane',
     )
     height_m: float = setting(
@@ -130,14 +129,14 @@ class MemorySettings:
         'List the objects and their relations.', 'Prompt of a scene-graph update'
     )
     vocabulary_file: str = setting(
-        '', 'YAML file of labels, attributes and predicates; empty: the built-in words'
+        '', 'YAML file with labels, attributes and predicates; empty: the built-in words'
     )
     scene_format: SceneFormat = part(SceneFormat)
     rules: GraphRules = part(GraphRules)
     temperature: float = setting(
         1.0,
-        'Sampling temperature of an update, each with a seed of its own; 0: greedy, of '
-        'which random weights make an empty graph',
+        'Sampling temperature of an update, each with its own seed; 0: greedy, which gives an '
+        'empty graph with random weights',
         low=0.0,
         high=10.0,
     )
@@ -177,31 +176,29 @@ class RecordSettings:
     PREFIX: ClassVar[str] = 'memory'
 
     store_file: str = setting(
-        '', 'SQLite file of what was seen, said and told; empty: nothing is kept on disk'
+        '', 'SQLite file for what the robot saw, said and was told; empty: no store'
     )
     store_rules: StoreRules = part(StoreRules)
     recall_tokens: int = setting(
         96,
-        'Most tokens of what is remembered in the prompt of a dialogue, where there is '
-        'a store; 0: none',
+        'Most tokens of recalled memory in the prompt of a dialogue, if there is a store; 0: none',
         'tokens',
         low=0,
         high=100_000,
     )
     facts_file: str = setting(
         '',
-        'YAML file of facts that answers and objects are checked against; empty: they '
-        'are not checked',
+        'YAML file with facts to check answers and objects against; empty: no check',
     )
     audit_folder: str = setting(
         '',
-        "Folder of the audit log's files, audit-*.jsonl; empty: no log is kept",
+        'Folder for the files of the audit log, audit-*.jsonl; empty: no log',
         name='audit.file',
     )
     audit: AuditRules = part(AuditRules)
     audit_key_file: str = setting(
         '',
-        'File with the key of a keyed log (HMAC); empty: plain hashes',
+        'File with the key for a keyed log (HMAC); empty: plain hashes',
         name='audit.key_file',
     )
 

@@ -20,11 +20,11 @@ class ModelSettings:
 
     PREFIX: ClassVar[str] = 'model'
 
-    name: str = setting('tiny', 'Model by name, where there is no checkpoint', choices=MODEL_NAMES)
+    name: str = setting('tiny', 'Model by name, if there is no checkpoint', choices=MODEL_NAMES)
     checkpoint: str = setting(
         '',
-        'Folder of a pi0.5, pi0 or SmolVLA checkpoint; empty: a model by name. It must '
-        'fit cameras and joints, and says sizes, scope and steps itself',
+        'Folder of a pi0.5, pi0 or SmolVLA checkpoint; empty: a model by name. It must fit '
+        'cameras and joints, and defines sizes, scope and steps itself',
     )
     options: ModelOptions = part(ModelOptions)
 

@@ -60,16 +60,16 @@ def document(settings: Iterable[Setting] = tuple(SETTINGS.values())) -> str:
         f'Written by `{COMMAND}` from the fields that declare them ([architecture.md]'
         '(architecture.md#settings)).',
         '',
-        'Those marked live may be changed at any time (`ros2 param set`); a change is '
-        'checked together with all other values and applied as a whole, or refused with the '
-        'reason. Those marked start are taken at the start of the process. The others may be '
+        'Parameters marked live may be changed at any time (`ros2 param set`); the node checks a '
+        'change together with all other values, and applies it as a whole or refuses it with '
+        'the reason. Those marked start are read at the start of the process. The others may be '
         'changed while the node is unconfigured.',
         '',
-        'In a list of names, an empty name stands for none, since ROS has no empty lists of '
-        'a known type. At the start a whole number may stand for a real one.',
+        'In a list of names, an empty name means none, since ROS has no empty lists of a known '
+        'type. At the start a whole number is accepted for a real one.',
         '',
-        'Those under `baseline` turn the node into what the benchmark compares it with; a robot '
-        'leaves them alone, and the node warns of each that is not at its default.',
+        'Those under `baseline` turn the node into a baseline of the benchmark; do not set them '
+        'on a robot. The node warns of each that is not at its default.',
         '',
         '| name | type | default | unit | range | live | meaning |',
         '| --- | --- | --- | --- | --- | --- | --- |',

@@ -22,13 +22,13 @@ class SensorConfig:
     cameras: tuple[str, ...]  # in the model's order
     optional_cameras: tuple[str, ...] = setting(
         (),
-        'Cameras without which an observation may be made; an empty name stands for none',
+        'Cameras that an observation can do without; an empty name means none',
         none='',
         name='optional_cameras',
     )
     camera_max_age_s: tuple[float, ...] = setting(
         (1.0,),
-        'An older image is not used: one value, or one for each camera',
+        'Age of an image beyond which it is not used: one value, or one for each camera',
         's',
         low=0.001,
         high=3600.0,
@@ -36,13 +36,17 @@ class SensorConfig:
     state_max_age_s: float = shared(TickConfig, 'state_max_age_s')
     assembly_wait_s: float = setting(
         0.02,
-        "Longest wait for the other cameras' images of one time step",
+        'Longest wait for the images of the other cameras at one time step',
         's',
         low=0.0,
         high=10.0,
     )
     max_skew_s: float = setting(
-        1.0, 'Largest spread of stamps within an observation', 's', low=0.0001, high=3600.0
+        1.0,
+        'Largest difference between the image stamps of one observation',
+        's',
+        low=0.0001,
+        high=3600.0,
     )
 
     def __post_init__(self) -> None:

@@ -66,19 +66,19 @@ class DialogueSettings:
 
     max_tokens: int = setting(
         64,
-        'Longest answer where the goal names none',
+        'Longest answer if the goal sets no limit',
         'tokens',
         low=1,
         high=1_000_000,
         live=True,
     )
     max_concurrent: int = setting(
-        8, 'Goals that are answered at one time', low=1, high=1000, live=True
+        8, 'Goals that are answered at the same time', low=1, high=1000, live=True
     )
     policy: str = setting(
         'queue',
-        'What happens to a goal beyond max_concurrent: it waits, is refused, or takes '
-        'the place of the oldest',
+        'What happens to a goal beyond max_concurrent: it waits, is refused, or replaces the '
+        'oldest',
         choices=('queue', 'refuse', 'supersede'),
         live=True,
     )
@@ -107,7 +107,7 @@ class DiagnosticLimits(ActuationLimits):
 
     min_camera_rate_hz: float = setting(
         1.0,
-        'Image rate below which a camera is warned of',
+        'Image rate below which diagnostics warn about a camera',
         'Hz',
         low=0.0,
         high=1000.0,
@@ -115,7 +115,7 @@ class DiagnosticLimits(ActuationLimits):
     )
     stuck_after_s: float = setting(
         2.0,
-        'An engine that gives no sign of life for longer is reported',
+        'Time without a sign of life after which the engine is reported as stuck',
         's',
         low=0.1,
         high=600.0,
@@ -132,7 +132,7 @@ class RobotSettings(TickSettings):
 
     cameras: tuple[str, ...] = setting(
         ('front', 'left_wrist', 'right_wrist'),
-        'Camera names in the order of the model; images come on <name>/image_raw',
+        'Camera names in the order of the model; their images come on <name>/image_raw',
         none='',
     )
     image_transport: str = setting(
@@ -145,31 +145,32 @@ class RobotSettings(TickSettings):
     model: ModelSettings = part(ModelSettings)
     tick_process: str = setting(
         'own',
-        "Where the tick runs: in this node's own process, or separate, in that of "
-        'tick_node, where it outlives this one',
+        'Where the tick runs: in the process of this node, or separate, in that of tick_node, '
+        'where it outlives this one',
         choices=('own', 'separate'),
         fixed=True,
         name='tick.process',
     )
     targets_by: Publish = setting(
         Publish.TICK,
-        "Who publishes targets: the tick's own thread, or, unmanaged, the engine as it finishes",
+        'Who publishes targets: the thread of the tick, or, unmanaged, the engine at the end of '
+        'a pass',
         choices=('tick', 'engine'),
         name='baseline.publish',
     )
     engine: EngineConfig = part(EngineConfig)
     num_threads: int = setting(
         1,
-        'CPU threads of a pass; 0: as torch chooses',
+        'CPU threads of a pass; 0: the default of torch',
         low=0,
         high=256,
         name='engine.num_threads',
     )
     clock: EngineClock = setting(
         EngineClock.STEADY,
-        'The clock of engine and tick: steady, or ros, on which nothing happens but what /clock '
-        'lets pass and work takes what a table says, so that the same messages in the same order '
-        'give the same outputs; with use_sim_time and engine.deterministic',
+        'Clock of engine and tick: steady, or ros, on which time passes only as /clock advances '
+        'and a table says how long work takes, so that the same messages in the same order give '
+        'the same outputs; needs use_sim_time and engine.deterministic',
         name='engine.clock',
     )
     dialogue: DialogueSettings = part(DialogueSettings)
@@ -177,7 +178,7 @@ class RobotSettings(TickSettings):
     records: RecordSettings = part(RecordSettings)
     latency_rate_hz: float = setting(
         10.0,
-        'Reports on ~/latency per second; 0: none',
+        'Reports on ~/latency per second; 0: off',
         'Hz',
         low=0.0,
         high=100.0,
@@ -187,8 +188,8 @@ class RobotSettings(TickSettings):
     diagnostics: DiagnosticLimits = part(DiagnosticLimits)
     record_file: str = setting(
         '',
-        'At deactivation, write the timeline of the engine and the fate of the images '
-        'there (JSON); empty: do not',
+        'JSON file that gets the timeline of the engine and the image counts at deactivation; '
+        'empty: none',
     )
 
     def __post_init__(self) -> None:

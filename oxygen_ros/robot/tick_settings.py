@@ -25,7 +25,7 @@ class ActuationLimits:
 
     max_jitter_p99_ms: float = setting(
         2.0,
-        'Tick lateness above which actuation is warned of (99th percentile of a second)',
+        'Tick lateness above which diagnostics warn (99th percentile of a second)',
         'ms',
         low=0.001,
         high=10_000.0,
@@ -33,7 +33,7 @@ class ActuationLimits:
     )
     max_held_ratio: float = setting(
         0.1,
-        'Share of held ticks in a second above which actuation is warned of',
+        'Share of held ticks in a second above which diagnostics warn',
         low=0.0,
         high=1.0,
         live=True,
@@ -53,13 +53,13 @@ class TickSettings:
     autostart: bool = setting(False, 'Configure and activate at the start of the process')
     joints: tuple[str, ...] = setting(
         tuple(f'joint_{index}' for index in range(7)),
-        'Joint names in the order of the model, as they stand in joint_states',
+        'Joint names as in joint_states, in the order of the model',
         none='',
     )
     engine_node: str = setting(
         'oxygen',
-        'For tick_node: name of the node whose chunks it plays, and in whose name it '
-        'publishes and serves',
+        'For tick_node: name of the node whose chunks it plays; its topics and services carry '
+        'that name',
         fixed=True,
     )
     ingest: IngestRules = part(IngestRules)
@@ -74,8 +74,8 @@ class TickSettings:
     )
     controller_manager: str = setting(
         '',
-        'Name of the controller_manager that is asked whether the controllers of the '
-        'command topics are active; empty: it is not',
+        'Name of the controller_manager to ask whether the controllers of the command topics are '
+        'active; empty: do not ask',
         name='actuation.controller_manager',
     )
     group_settings: GroupSettings = part(GroupSettings)
@@ -84,7 +84,7 @@ class TickSettings:
     diagnostics: ActuationLimits = part(ActuationLimits)
     diagnostics_rate_hz: float = setting(
         1.0,
-        'Statuses on /diagnostics per second; 0: none',
+        'Messages on /diagnostics per second; 0: off',
         'Hz',
         low=0.0,
         high=10.0,

@@ -51,12 +51,12 @@ class AuditRules:
 
     fsync: str = setting(
         'interval',
-        'When the disk must have the log: after each write, each interval, or when the '
-        'system likes',
+        'When the log is synced to disk: after each write, each interval, or when the system '
+        'chooses',
         choices=('always', 'interval', 'never'),
     )
     interval_s: float = setting(
-        1.0, 'That interval', 's', low=0.01, high=3_600.0, name='audit.fsync_interval_s'
+        1.0, 'Interval between syncs', 's', low=0.01, high=3_600.0, name='audit.fsync_interval_s'
     )
     max_file_bytes: int = 64 << 20
     key: bytes | None = field(default=None, repr=False)  # HMAC instead of a plain hash

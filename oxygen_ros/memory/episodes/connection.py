@@ -34,7 +34,7 @@ class StoreRules:
 
     max_bytes: int = setting(
         256 << 20,
-        'Largest size of all files of the store together',
+        'Total size limit of the files of the store',
         'bytes',
         low=MIN_STORE_BYTES,
         high=1 << 40,
@@ -42,7 +42,7 @@ class StoreRules:
     )
     max_age_s: float = setting(
         30 * 86_400.0,
-        'Entries of the store older than this before the newest are deleted',
+        'Store entries this much older than the newest one are deleted',
         's',
         low=1.0,
         high=3_153_600_000.0,

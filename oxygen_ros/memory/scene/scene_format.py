@@ -49,12 +49,16 @@ class SceneFormat:
 
     cameras: tuple[str, ...]  # names, in the model's order
     max_objects: int = setting(
-        6, 'Objects in one update', low=1, high=MAX_OBJECTS, name='memory.max_new_objects'
+        6, 'Most objects in one update', low=1, high=MAX_OBJECTS, name='memory.max_new_objects'
     )
     max_relations: int = setting(
-        4, 'Relations in one update', low=0, high=MAX_RELATIONS, name='memory.max_new_relations'
+        4,
+        'Most relations in one update',
+        low=0,
+        high=MAX_RELATIONS,
+        name='memory.max_new_relations',
     )
-    max_attributes: int = setting(2, 'Attributes of one object', low=0, high=8)
+    max_attributes: int = setting(2, 'Most attributes of one object', low=0, high=8)
     vocabulary: SceneVocabulary = field(default_factory=SceneVocabulary)
 
     def __post_init__(self) -> None:

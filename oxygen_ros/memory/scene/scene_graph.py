@@ -45,16 +45,16 @@ class GraphRules:
     PREFIX: ClassVar[str] = 'memory'
 
     max_age_s: float = setting(
-        60.0, 'An object unseen for longer is forgotten', 's', low=0.1, high=31_536_000.0
+        60.0, 'An object unseen for longer is deleted', 's', low=0.1, high=31_536_000.0
     )
     max_misses: int = setting(
         5,
-        'An object not found in so many updates of its camera is forgotten',
+        'Updates of its camera without a sighting after which an object is deleted',
         low=1,
         high=1000,
     )
-    max_objects: int = setting(256, 'Objects remembered', low=1, high=100_000)
-    max_relations: int = setting(512, 'Relations remembered', low=1, high=100_000)
+    max_objects: int = setting(256, 'Most objects in the scene graph', low=1, high=100_000)
+    max_relations: int = setting(512, 'Most relations in the scene graph', low=1, high=100_000)
     conflict_votes: int = 2
     exclusive: tuple[str, ...] = ('on', 'in')
     symmetric: tuple[str, ...] = ('near',)
