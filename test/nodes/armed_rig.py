@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+import math
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray
-from rig import overrides, Rig
+from rig import deadlines_ns, overrides, Rig
 from std_srvs.srv import SetBool
 from trajectory_msgs.msg import JointTrajectory
 
@@ -49,6 +50,21 @@ class ArmedRig(Rig):
         self.wait_for(
             lambda: any(not target.held for target in self.targets[number:]), 'a fresh target'
         )
+
+    def wait_until_due(self, time_ns: int) -> None:
+        """Spin until there is a target that was due after a time (ROS time)."""
+        self.wait_for(lambda: bool(deadlines_ns(self.targets[-100:])[-1] > time_ns), 'a target')
+
+    def targets_due(self, after_ns: int, before_ns: float = math.inf) -> list[Target]:
+        """Return the targets that were due in between (ROS time); of one activation."""
+        due_ns = deadlines_ns(self.targets)
+        inside = (due_ns > after_ns) & (due_ns < before_ns)
+        return [target for target, is_inside in zip(self.targets, inside) if is_inside]
+
+    def wait_for_ticks(self, number: int) -> None:
+        """Spin until so many periods have passed since the newest target."""
+        first = self.targets[-1].tick
+        self.wait_for(lambda: self.targets[-1].tick >= first + number, f'{number} periods')
 
     def wait_for_hold(self, *reasons: str) -> None:
         """Spin until the node holds for one of these reasons."""
@@ -99,8 +115,3 @@ def armed_rig(**parameters: Any) -> Iterator[ArmedRig]:
         yield rig
     finally:
         rig.close()
-
-
-def deadline_ns(target: Target) -> int:
-    """Return the deadline of a target on ROS time, which is system time here."""
-    return target.header.stamp.sec * 1_000_000_000 + target.header.stamp.nanosec

@@ -20,7 +20,7 @@ from oxygen_ros.nodes.middleware.repeated_request import RepeatedRequest
 from oxygen_ros.nodes.middleware.transport import use_large_data_transport
 
 ROOT = Path(__file__).resolve().parents[2]
-TIMEOUT_S = 60.0  # of a fresh process on a busy machine
+TIMEOUT_S = 120.0  # of a fresh process on a busy machine
 LATCHED = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 

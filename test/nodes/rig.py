@@ -16,6 +16,8 @@ from typing import Any
 
 from action_msgs.msg import GoalInfo
 from action_msgs.srv import CancelGoal
+import numpy as np
+from numpy.typing import NDArray
 from own_domain import DOMAIN
 import psutil
 import rclpy
@@ -33,7 +35,8 @@ from oxygen_ros.nodes.middleware.repeated_request import RepeatedRequest
 from oxygen_ros.nodes.middleware.transport import use_large_data_transport
 
 ROOT = Path(__file__).resolve().parents[2]
-TIMEOUT_S = 60.0  # a fresh process and its discovery take seconds, on a busy machine many
+TIMEOUT_S = 120.0  # a fresh process and its discovery take seconds, on a busy machine many
+PERIOD_NS = 20_000_000  # of the tick
 CAMERAS = ('camera_0', 'camera_1')
 JOINTS = ('shoulder', 'elbow', 'gripper')
 _REPEAT_S = 3.0
@@ -70,7 +73,7 @@ class Rig:
         self._foreign: list[tuple[Node, Context]] = []
         self._dialogue = ActionClient(self.client, Dialogue, 'oxygen/dialogue')
 
-    def listen(self, kind: type, topic: str, qos: QoSProfile | int = 100) -> None:
+    def listen(self, kind: type, topic: str, qos: QoSProfile | int = 1000) -> None:
         """Keep what arrives on a topic."""
         self.client.create_subscription(
             kind, topic, lambda message: self.received[topic].append(message), qos
@@ -169,12 +172,34 @@ class Rig:
         self.context.try_shutdown()
 
 
+def stamp_ns(message: Any) -> int:
+    """Return the header's stamp."""
+    return int(message.header.stamp.sec * 1_000_000_000 + message.header.stamp.nanosec)
+
+
+def deadlines_ns(targets: Sequence[Any]) -> NDArray[np.int64]:
+    """Return when targets of one activation were due (ROS time), by their numbers.
+
+    A stamp alone may be off: the node can be interrupted between reading the one clock and the
+    other.
+    """
+    numbers_ns = np.array([target.tick for target in targets]) * PERIOD_NS
+    stamps_ns = np.array([stamp_ns(target) for target in targets])
+    begins_ns = stamps_ns - numbers_ns
+    return numbers_ns + begins_ns[0] + round(float(np.median(begins_ns - begins_ns[0])))
+
+
 def overrides(**parameters: Any) -> list[Parameter[Any]]:
-    """Return parameters for a node in this process; two underscores stand for a dot."""
+    """Return parameters for a node in this process; two underscores stand for a dot.
+
+    What is seen may be old, for most tests are not about how fast the machine is.
+    """
     values = {
         'cameras': list(CAMERAS),
         'joints': list(JOINTS),
         'memory__period_s': 0.0,
+        'max_observation_age_ms': 2000.0,
+        'sensors__state_max_age_s': 2.0,
         **parameters,
     }
     return [Parameter(name.replace('__', '.'), value=value) for name, value in values.items()]

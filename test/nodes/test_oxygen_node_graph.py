@@ -84,7 +84,12 @@ def test_a_best_effort_publisher_of_joint_states_is_heard(rig):
     counts = {value.key: value.value for value in status(rig, 'joint states').values}
     publisher = rig.client.create_publisher(JointState, 'joint_states', qos_profile_sensor_data)
     rig.wait_for(lambda: publisher.get_subscription_count() == 1, 'the subscription')
-    publisher.publish(JointState(name=list(JOINTS), position=[0.0] * len(JOINTS)))
+    message = JointState(name=list(JOINTS), position=[0.0] * len(JOINTS))
+    received = rig.node.robot.joints.counts
+    rig.wait_for(
+        lambda: publisher.publish(message) or received.received > int(counts['received']),
+        'a joint state',
+    )
     after = {value.key: value.value for value in status(rig, 'joint states').values}
     assert int(after['received']) > int(counts['received'])
 

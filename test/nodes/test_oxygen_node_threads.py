@@ -69,7 +69,8 @@ def test_the_warm_up_is_over_before_anything_is_published_and_is_not_in_the_figu
         assert rig.node._plane.live.warm_up_s > 0.0
         first = next(target for target in rig.targets if target.chunk_ids)
         assert min(first.observation_ids) > 0  # those of the warm-up are negative
-        assert runtime.engine.counters.observations_started < 100
+        num_started = runtime.engine.counters.observations_started
+        assert num_started <= runtime.sensors._num_observations
         rows = runtime.engine.timeline.snapshot()
         assert len(rows) and rows[:, 1].min() >= runtime.started_ns - 1_000_000_000
 
