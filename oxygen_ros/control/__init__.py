@@ -6,7 +6,7 @@ from .action_space import ActionSpace, parse_action_spaces
 from .arming import Arming, ArmReply, ArmState, ArmView
 from .cadence import Cadence
 from .chunk_buffer import ChunkBuffer, ChunkCounts, Sample
-from .clock import Clock, SteadyClock, VirtualClock
+from .clock import Clock, SteadyClock
 from .limit_settings import LimitSettings, LimitSource
 from .limits import ActuationMode, JointLimits, Limiter
 from .realtime import apply_to_process, apply_to_thread, RealtimeSettings, release_process
@@ -41,7 +41,6 @@ __all__ = [
     'TickConfig',
     'TickFigures',
     'TickStatistics',
-    'VirtualClock',
     'apply_to_process',
     'apply_to_thread',
     'hold_reasons',

@@ -5,15 +5,12 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..figures.ticks import ON_TIME_MS, on_time_ratio, spread_of
 from .clock import NS_PER_MS
-
-Float64Array: TypeAlias = NDArray[np.float64]
 
 CAPACITY = 65_536  # ticks; 21 minutes at 50 Hz, 1 MiB
 

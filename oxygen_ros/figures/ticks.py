@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Float64Array = NDArray[np.float64]
-
 ON_TIME_MS = 2.0  # a target is on time when published within this of its deadline
 SOON_MS = 1.0  # what a tick in a process of its own is held to
 MAX_OBSERVATION_AGE_MS = 400.0  # of what may be acted on; each default is this one

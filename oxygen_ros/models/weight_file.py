@@ -30,8 +30,8 @@ class WeightFile(Mapping[str, Tensor]):
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._files = {path: _open(path) for path in _paths(folder)}
-        holder = {name: file for file in self._files.values() for name in file.keys()}  # noqa: SIM118 (no mapping)
+        files = [_open(path) for path in _paths(folder)]
+        holder = {name: file for file in files for name in file.keys()}  # noqa: SIM118 (no mapping)
         if not holder:
             raise CheckpointError(f'{folder}: expected weights, found no tensor')
         self._names = canonical_names(sorted(holder))
@@ -57,10 +57,6 @@ class WeightFile(Mapping[str, Tensor]):
     def dtype(self, name: str) -> str:
         """Return a tensor's type from the file's header alone, as safetensors spells it."""
         return str(self._holder[name].get_slice(self._names[name]).get_dtype())
-
-    def num_file_bytes(self) -> int:
-        """Return the size of all files."""
-        return sum(path.stat().st_size for path in self._files)
 
 
 def _paths(folder: Path) -> list[Path]:

@@ -144,11 +144,3 @@ class SensorHub:
         self.skew_refused += 1
         self.newest_skew = f'{oldest.camera} is {skew_ns * 1e-9:.3f} s behind {newest.camera}'
         return True
-
-    def waiting_for(self, now_ns: int) -> Sequence[str]:
-        """Return the required cameras without a fresh image."""
-        return [
-            camera
-            for camera in self.config.cameras
-            if self.config.is_required(camera) and self._fresh(camera, now_ns) is None
-        ]

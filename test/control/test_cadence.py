@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 import pytest
 
-from oxygen_ros.control import Cadence, SteadyClock, VirtualClock
+from oxygen_ros.control import Cadence, SteadyClock
+from oxygen_ros.engine.clock import VirtualWorkClock
 
 
 def test_deadlines_stay_on_their_grid_whatever_the_wake_ups():
@@ -41,12 +42,12 @@ def test_a_day_asleep_is_skipped_at_once():
 
 @given(stalls_ns=st.lists(st.integers(0, 500 * MS), min_size=1, max_size=50))
 def test_two_runs_are_never_closer_than_half_a_period(stalls_ns):
-    clock = VirtualClock(START_NS)
+    clock = VirtualWorkClock(START_NS)
     cadence = Cadence(PERIOD_NS, START_NS)
     runs_ns = []
     for stall_ns in stalls_ns:
-        clock.set(max(clock.now_ns(), cadence.deadline_ns))
-        clock.advance(stall_ns)
+        clock.advance_to(cadence.deadline_ns)
+        clock.charge(stall_ns)
         before = cadence.tick
         missed = cadence.skip_missed(clock.now_ns())
         assert cadence.tick == before + missed
@@ -67,15 +68,6 @@ def test_a_clock_standing_still_misses_nothing():
 def test_a_period_or_lateness_out_of_range_is_refused(settings):
     with pytest.raises(ValueError, match='_ns: expected'):
         Cadence(*settings)
-
-
-def test_a_virtual_clock_moves_only_forward():
-    clock = VirtualClock(5)
-    assert clock.advance(3) == clock.now_ns() == 8
-    with pytest.raises(ValueError, match='duration_ns: expected at least 0, got -1'):
-        clock.advance(-1)
-    with pytest.raises(ValueError, match='now_ns: expected at least 8, got 7'):
-        clock.set(7)
 
 
 def test_the_steady_clock_never_runs_backward():

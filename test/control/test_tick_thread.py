@@ -7,7 +7,8 @@ import threading
 from control_rig import MS, PERIOD_NS, START_NS
 import pytest
 
-from oxygen_ros.control import RealtimeSettings, SteadyClock, VirtualClock
+from oxygen_ros.control import RealtimeSettings, SteadyClock
+from oxygen_ros.engine.clock import VirtualWorkClock
 from oxygen_ros.runtime.tick_thread import TickThread
 
 AHEAD_NS = MS // 2
@@ -21,7 +22,7 @@ class VirtualRun:
     """
 
     def __init__(self, num_ticks, durations_ms=None, wake_up_ms=None, ahead_ms=None):
-        self.clock = VirtualClock(START_NS)
+        self.clock = VirtualWorkClock(START_NS)
         self.ticks = []
         self.num_ticks = num_ticks
         self.durations_ms = durations_ms or {}
@@ -38,18 +39,18 @@ class VirtualRun:
         )
 
     def sleep_until_ns(self, deadline_ns):
-        self.clock.set(max(self.clock.now_ns(), deadline_ns))
-        self.clock.advance(self.wake_up_ms.pop(len(self.ticks), 0) * MS)
+        self.clock.advance_to(deadline_ns)
+        self.clock.charge(self.wake_up_ms.pop(len(self.ticks), 0) * MS)
 
     def ahead(self, deadline_ns, tick):
         self.aheads.append((tick, deadline_ns, self.clock.now_ns()))
-        self.clock.advance(round(self.ahead_ms.get(tick, 0) * MS))
+        self.clock.charge(round(self.ahead_ms.get(tick, 0) * MS))
 
     def callback(self, deadline_ns, tick):
         self.ticks.append((tick, deadline_ns, self.clock.now_ns()))
         if len(self.ticks) == self.num_ticks:
             assert self.thread.stop() is False
-        self.clock.advance(self.durations_ms.get(tick, 0) * MS)
+        self.clock.charge(self.durations_ms.get(tick, 0) * MS)
 
     def run(self):
         self.thread.start(START_NS)
@@ -102,18 +103,18 @@ def test_an_exception_is_counted_and_the_next_tick_comes_as_ever():
 
     def callback(_, tick):
         seen.append(tick)
-        clock.advance(MS)
+        clock.charge(MS)
         if tick == 4:
             thread.stop()
         if tick % 2:
             raise KeyError(f'tick {tick}')
 
-    clock = VirtualClock()
+    clock = VirtualWorkClock()
     thread = TickThread(
         0.02,
         callback,
         clock,
-        sleep_until_ns=lambda deadline_ns: clock.set(max(clock.now_ns(), deadline_ns)),
+        sleep_until_ns=clock.advance_to,
     )
     thread.start(0)
     thread._thread.join(JOIN_S)

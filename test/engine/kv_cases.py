@@ -55,4 +55,4 @@ def begin(manager, observation_id=1, now_ns=0, num_tokens=PREFIX_TOKENS):
 
 
 def build(manager, observation_id=1, now_ns=0):
-    return manager.register_immutable_prefix(begin(manager, observation_id, now_ns), now_ns)
+    return manager.register_immutable_prefix(begin(manager, observation_id, now_ns))

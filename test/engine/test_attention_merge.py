@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 import pytest
 import torch
 
-from oxygen_ros.engine.attention import merge, merge_out
+from oxygen_ros.engine.attention import merge_out
 from oxygen_ros.engine.attention.kernels import (
     attend_cpu,
     attend_cuda_efficient,
@@ -27,6 +27,11 @@ def segments(lengths: list[int], seed: int, spread: float = 1.0, dtype=torch.flo
     ]
     whole = scores.softmax(-1) @ values, scores.logsumexp(-1)
     return [tuple(x.to(dtype) for x in part) for part in parts], tuple(x.to(dtype) for x in whole)
+
+
+def merge(out_a, lse_a, out_b, lse_b):
+    """Merge outputs and log-sum-exps, so that any number of segments can follow."""
+    return merge_out(out_a, lse_a, out_b, lse_b), torch.logaddexp(lse_a, lse_b)
 
 
 @settings(max_examples=100, deadline=None)

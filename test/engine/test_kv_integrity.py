@@ -14,7 +14,7 @@ def test_a_registered_prefix_can_be_written_by_nobody():
     cache = make_manager()
     builder = begin(cache)
     assert len(builder.block_table) == cache.pool.slot_blocks
-    prefix = cache.register_immutable_prefix(builder, 0)
+    prefix = cache.register_immutable_prefix(builder)
     with pytest.raises(PrefixImmutableError):
         builder.block_table  # noqa: B018
     context = cache.bind_context(DIALOGUE, prefix, 0)
@@ -26,14 +26,14 @@ def test_a_registered_prefix_can_be_written_by_nobody():
 def test_a_builder_is_closed_once_and_never_touches_the_next_holder_of_its_slot():
     cache = make_manager()
     builder = begin(cache)
-    cache.register_immutable_prefix(builder, 0)
+    cache.register_immutable_prefix(builder)
     cache.forget_newest()
     heir = begin(cache, 2)
     assert heir.slot == builder.slot
     with pytest.raises(PoolError, match='being built'):
         cache.abandon(builder)
     with pytest.raises(PrefixImmutableError):
-        cache.register_immutable_prefix(builder, 0)
+        cache.register_immutable_prefix(builder)
     cache.check_integrity()
     cache.abandon(heir)
     with pytest.raises(PoolError):

@@ -76,7 +76,7 @@ class ManagerMachine(RuleBasedStateMachine):
     def prefix_is_complete(self):
         former = self.kv.newest
         self.mark(self.builder.block_table, self.builder.provenance.observation_id)
-        prefix = self.kv.register_immutable_prefix(self.builder, self.now_ns)
+        prefix = self.kv.register_immutable_prefix(self.builder)
         self.builder = None
         # An action context is always to be had: this raises when there is no run for it.
         self.next_action = self.kv.bind_context(TaskType.PHYSICAL_ACTION, prefix, self.now_ns)

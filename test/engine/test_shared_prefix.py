@@ -4,6 +4,8 @@
 from collections import Counter
 import gc
 import hashlib
+from pathlib import Path
+import sys
 
 from harness import FakeSensors, Harness, MS, tiny
 import numpy as np
@@ -14,8 +16,10 @@ import torch
 from oxygen_ros.engine.config import KVConfig
 from oxygen_ros.engine.keyed_random import keyed_noise
 from oxygen_ros.engine.spec import PrefixScope
-from oxygen_ros.models.reference import ReferenceTiny
 from oxygen_ros.types import TaskType
+
+sys.path.append(str(Path(__file__).parents[1] / 'models'))
+from reference_tiny import ReferenceTiny
 
 SCOPES = (PrefixScope.OBSERVATION, PrefixScope.OBSERVATION_PROMPT)
 INSTRUCTION = 'put the cup down'

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dense_attend import DenseSequence, noise
 import numpy as np
 import pytest
+from reference_tiny import ReferenceTiny
 import torch
 from torch import Tensor
 
-from oxygen_ros.models.reference import ReferenceTiny
 from oxygen_ros.models.tiny import TinyModel
 from oxygen_ros.models.tiny_config import TinyConfig
 

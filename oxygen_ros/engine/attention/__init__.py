@@ -2,7 +2,7 @@
 """Heterogeneous paged attention: shared prefix, own pages, one ragged batch."""
 
 from .base import AttentionBackend, AttentionPlan, MaskKind, Span
-from .merge import merge, merge_out
+from .merge import merge_out
 from .reference import ReferenceBackend
 from .registry import backend_names, create_backend, register
 from .sdpa import SdpaBackend
@@ -18,7 +18,6 @@ __all__ = [
     'StaticBackend',
     'backend_names',
     'create_backend',
-    'merge',
     'merge_out',
     'register',
     'static_plan',

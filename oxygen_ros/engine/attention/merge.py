@@ -23,11 +23,3 @@ def merge_out(out_a: Tensor, lse_a: Tensor, out_b: Tensor, lse_b: Tensor) -> Ten
         return torch.lerp(out_b, out_a, weight)
     merged = torch.lerp(out_b.to(weight.dtype), out_a.to(weight.dtype), weight)
     return merged.to(out_a.dtype)
-
-
-def merge(out_a: Tensor, lse_a: Tensor, out_b: Tensor, lse_b: Tensor) -> tuple[Tensor, Tensor]:
-    """Merge outputs and log-sum-exps: associative, so any number of segments can follow.
-
-    :return: out [..., head_dim] and log-sum-exp [...]; shapes as for `merge_out`.
-    """
-    return merge_out(out_a, lse_a, out_b, lse_b), torch.logaddexp(lse_a, lse_b)

@@ -101,12 +101,12 @@ class KVCacheManager:
         self._holders[builder.slot] = None
         builder.closed = True
 
-    def register_immutable_prefix(self, builder: PrefixBuilder, now_ns: int) -> Prefix:
+    def register_immutable_prefix(self, builder: PrefixBuilder) -> Prefix:
         """Make a finished prefix immutable and the newest one.
 
         :raises PrefixImmutableError: it was registered or abandoned before.
         """
-        prefix = self._register(builder, now_ns)
+        prefix = self._register(builder)
         self.forget_newest()
         self._newest = prefix
         return prefix
@@ -118,12 +118,12 @@ class KVCacheManager:
 
         :raises PrefixImmutableError: it was registered or abandoned before.
         """
-        prefix = self._register(builder, now_ns)
+        prefix = self._register(builder)
         context = self.bind_context(task, prefix, now_ns)
         self._release(prefix)  # the context holds the only reference now
         return context
 
-    def _register(self, builder: PrefixBuilder, now_ns: int) -> Prefix:
+    def _register(self, builder: PrefixBuilder) -> Prefix:
         first_block = builder.block_table[0]
         self.pool.share_slot(builder.slot)
         builder.closed = True
@@ -135,7 +135,6 @@ class KVCacheManager:
             builder.num_tokens,
             builder.num_visual_tokens,
             builder.steady_ns,
-            now_ns,
             builder.provenance,
         )
         self._holders[builder.slot] = prefix

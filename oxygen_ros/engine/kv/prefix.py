@@ -23,7 +23,6 @@ class Prefix:
     num_tokens: int
     num_visual_tokens: int
     steady_ns: int  # of the observation
-    registered_ns: int  # steady
     provenance: Provenance
 
     @property

@@ -2,7 +2,7 @@
 """The hash of what a prefix is computed from, taken in pieces that fit into a slice.
 
 A prefix is a function of the model's weights, the pixels of each camera's image and the tokens of
-the prompt within it. Whoever has these (a bag, the checkpoint) can compute the hash anew.
+the prompt within it. Whoever has these (a bag, the checkpoint) can compute the hash again.
 """
 
 from __future__ import annotations
@@ -51,20 +51,12 @@ class ImageHash:
         return self._hash.hexdigest()
 
 
-def image_hash(frame: CameraFrame) -> str:
-    """Return the hash of an image at once."""
-    pieces = ImageHash(frame)
-    while not pieces.is_done:
-        pieces.update()
-    return pieces.hexdigest()
-
-
 def input_hash(
     model_checksum: str, images: Iterable[tuple[CameraFrame, str]], prompt: Sequence[int]
 ) -> str:
     """Return SHA-256 over what a prefix is computed from.
 
-    :param images: frames in the model's order, each with its `image_hash`.
+    :param images: frames in the model's order, each with the hash of its pixels (`ImageHash`).
     :param prompt: tokens within the prefix; none where each task has its own.
     """
     text = json.dumps(

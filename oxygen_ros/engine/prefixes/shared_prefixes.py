@@ -131,7 +131,7 @@ class SharedPrefixes:
 
     def _complete(self, work: PrefixWork) -> None:
         now_ns = self._now_ns()
-        prefix = self._manager.register_immutable_prefix(work.builder, now_ns)
+        prefix = self._manager.register_immutable_prefix(work.builder)
         self._newest = work.observation
         self.work = None
         context = self._manager.bind_context(TaskType.PHYSICAL_ACTION, prefix, now_ns)

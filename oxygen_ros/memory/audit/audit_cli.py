@@ -114,15 +114,6 @@ def run(arguments: argparse.Namespace) -> int:
         return 1 if command == 'repair' else 2
 
 
-def main_audit(argv: Sequence[str] | None = None) -> int:
-    """Run the command by itself; return its exit status."""
-    parser = argparse.ArgumentParser(
-        prog='oxygen audit', description='Check and read the audit log of a robot.'
-    )
-    add_arguments(parser)
-    return run(parser.parse_args(argv))
-
-
 def _verify(arguments: argparse.Namespace, files: list[Path], key: bytes | None) -> int:
     report = verify(
         files,

@@ -71,13 +71,6 @@ class Grounding:
         """Contradicted if anything in it is; supported only if all of it is."""
         return overall(finding.verdict for finding in self.findings)
 
-    @property
-    def contradictions(self) -> tuple[Finding, ...]:
-        """What must be flagged."""
-        return tuple(
-            finding for finding in self.findings if finding.verdict is Verdict.CONTRADICTED
-        )
-
 
 def overall(verdicts: Iterable[Verdict]) -> Verdict:
     """Return the verdict on several claims together."""

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading and writing the text of a scene graph (the format is described in `scene_grammar`)."""
+"""Reading the text of a scene graph (the format is described in `scene_grammar`)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-import math
 import re
 
 from .scene_format import END, GRID_CELLS, GRID_DIGITS, SceneFormat
@@ -59,19 +58,6 @@ def box_of_cells(
         (right - left + 1) * cell_width,
         (bottom - top + 1) * cell_height,
     )
-
-
-def cells_of_box(
-    box_px: tuple[float, float, float, float], size: tuple[int, int]
-) -> tuple[int, int, int, int]:
-    """Return the smallest run of grid cells that covers a pixel box, cut to the image."""
-    spans: list[int] = []
-    for start, length, whole in zip(box_px[:2], box_px[2:], size):
-        # A millionth of a cell is a rounding error, not a part of the next cell.
-        first = min(max(math.floor(start / whole * GRID_CELLS + 1e-6), 0), GRID_CELLS - 1)
-        end = math.ceil((start + length) / whole * GRID_CELLS - 1e-6)
-        spans += [first, min(max(end - 1, first), GRID_CELLS - 1)]
-    return (spans[0], spans[1], spans[2], spans[3])
 
 
 def _object(line: str, scene_format: SceneFormat, sizes: ImageSizes) -> SeenObject | None:
@@ -144,26 +130,3 @@ def parse_scene(
         if num > most:
             raise ValueError(f'{name}: expected at most {most}, got {num}')
     return SeenScene(tuple(objects), tuple(relations))
-
-
-def write_scene(scene: SeenScene, scene_format: SceneFormat) -> str:
-    """Return the text of a scene graph, such as a model is taught to write.
-
-    :raises ValueError: the scene is not of this format.
-    """
-    order = scene_format.vocabulary.attribute_words
-    lines: list[str] = []
-    for seen in scene.objects:
-        words = [
-            seen.label,
-            *sorted(seen.attributes, key=order.index),
-            str(scene_format.cameras.index(seen.camera)),
-        ]
-        lines.append(' '.join(words) + ' ' + ''.join(GRID_DIGITS[cell] for cell in seen.cells))
-    lines += [
-        f'{relation.subject} {relation.predicate} {relation.object}'
-        for relation in scene.relations
-    ]
-    text = '\n'.join([*lines, END])
-    parse_scene(text, scene_format)
-    return text

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ..engine.spec import PrefixScope
-from .tiny_config import TinyConfig
-from .tiny_weights import tiny_weights
+from oxygen_ros.engine.spec import PrefixScope
+from oxygen_ros.models.tiny_config import TinyConfig
+from oxygen_ros.models.tiny_weights import tiny_weights
 
 _TOKENS_OF_STATE = 1
 
